@@ -94,8 +94,9 @@ def tracked_files() -> list[str]:
 
 def run_isolated(source: str, folder: Path, *arguments: str) -> str:
     """Run Python with an empty environment in an empty folder, and return what it prints."""
+    here = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r})\n"
     done = subprocess.run(
-        [sys.executable, "-B", "-c", source, *arguments],
+        [sys.executable, "-B", "-c", here + source, *arguments],
         cwd=folder,
         env={},
         capture_output=True,
