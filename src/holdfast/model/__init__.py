@@ -1,0 +1,1 @@
+"""Frozen values and the rules that each carries by itself."""

@@ -1,0 +1,278 @@
+"""The face: what users hold. Implemented over a store, over HTTP, and generated without ``await``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal, Protocol
+
+from holdfast.model.bank import BankInfo, BankKind, NewEntry
+from holdfast.model.entry import Entry
+from holdfast.model.filter import Filter
+from holdfast.model.forget import OriginMatch, Receipt
+from holdfast.model.journal import Change
+from holdfast.model.origin import Origin
+from holdfast.model.recall import AddResult, Hits, Page
+from holdfast.model.values import JsonValue
+from holdfast.model.window import Cursor, KeyInfo, Order
+
+FilterInput = Filter | Mapping[str, object]
+Method = Literal["hybrid", "vector", "lexical"]
+
+
+class Bank(Protocol):
+    """A named collection of entries with its policies. Options are those of the reference page "Banks"."""
+
+    @property
+    def id(self) -> str:
+        """The bank's id, for good."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The bank's name when this handle was made."""
+        ...
+
+    @property
+    def info(self) -> BankInfo:
+        """The settings as this handle last saw them."""
+        ...
+
+    async def add(
+        self,
+        content: str,
+        *,
+        key: str,
+        metadata: Mapping[str, JsonValue] | None = None,
+        speaker: str | None = None,
+        name: str | None = None,
+        thread: str | None = None,
+        title: str | None = None,
+        subject: str | None = None,
+        created_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        idempotency_key: str | None = None,
+        origin: Origin | None = None,
+        vector: Sequence[float] | None = None,
+    ) -> AddResult:
+        """Append an entry; durable and searchable when this returns."""
+        ...
+
+    async def add_many(
+        self, entries: Sequence[NewEntry], *, idempotency_key: str | None = None, origin: Origin | None = None
+    ) -> list[AddResult]:
+        """Append many entries in one atomic batch; results in the order given."""
+        ...
+
+    async def search(
+        self,
+        query: str,
+        *,
+        key: str | None = None,
+        limit: int = 10,
+        filter: FilterInput | None = None,  # noqa: A002 - the word of the design
+        added_after: datetime | None = None,
+        added_before: datetime | None = None,
+        as_of: datetime | None = None,
+        min_score: float | None = None,
+        method: Method = "hybrid",
+        include_originals: bool = False,
+        vector: Sequence[float] | None = None,
+    ) -> Hits:
+        """The entries that fit a question best, best first."""
+        ...
+
+    async def load(
+        self,
+        *,
+        key: str,
+        order: Order = "newest_first",
+        limit: int = 100,
+        filter: FilterInput | None = None,  # noqa: A002 - the word of the design
+        added_after: datetime | None = None,
+        added_before: datetime | None = None,
+        as_of: datetime | None = None,
+        include_originals: bool = False,
+        after: Cursor | None = None,
+    ) -> Page:
+        """Entries of a key in order."""
+        ...
+
+    async def list(
+        self,
+        *,
+        key: str | None = None,
+        limit: int = 100,
+        filter: FilterInput | None = None,  # noqa: A002 - the word of the design
+        after: Cursor | None = None,
+    ) -> Page:
+        """Entries of the whole bank (or of one key), by key and time, page by page."""
+        ...
+
+    async def get(self, entry_id: str, *, as_of: datetime | None = None) -> Entry:
+        """One entry; ``EntryNotFound`` when it is not visible here."""
+        ...
+
+    async def update(
+        self,
+        entry_id: str,
+        *,
+        content: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, JsonValue] | None = None,
+        expected_version: int | None = None,
+        origin: Origin | None = None,
+    ) -> Entry:
+        """Write a new version of an entry; the old one stays in its history."""
+        ...
+
+    async def delete(self, entry_id: str, *, hard: bool = False) -> Receipt | None:
+        """Take an entry out of sight, restorable; with ``hard`` erase it and return the receipt."""
+        ...
+
+    async def restore(self, entry_id: str) -> Entry:
+        """Bring a deleted entry back."""
+        ...
+
+    async def history(self, entry_id: str) -> list[Entry]:
+        """All kept versions of an entry, oldest first."""
+        ...
+
+    async def keys(self, *, prefix: str = "", after: str | None = None, limit: int = 100) -> list[KeyInfo]:
+        """Keys that hold entries."""
+        ...
+
+    async def configure(self, *, expected_version: int | None = None, **settings: object) -> BankInfo:
+        """Change settings: what is not named stays."""
+        ...
+
+    async def wipe(self) -> Receipt:
+        """Erase every entry, keep the bank."""
+        ...
+
+
+class Banks(Protocol):
+    """The banks of a space."""
+
+    async def create(self, name: str, *, kind: BankKind = "conversation", **settings: object) -> Bank:
+        """Make a bank; ``AlreadyExists`` when the name is taken, upper or lower case."""
+        ...
+
+    async def get(self, name: str) -> Bank:
+        """The bank with this name or id; ``BankNotFound`` otherwise."""
+        ...
+
+    async def ensure(self, name: str, *, kind: BankKind = "conversation", **settings: object) -> Bank:
+        """The bank with this name, made first when it is missing."""
+        ...
+
+    async def list(self, *, kind: BankKind | None = None, prefix: str = "", limit: int = 100) -> list[BankInfo]:
+        """Settings of the banks, oldest first."""
+        ...
+
+    async def delete(self, name: str) -> Receipt:
+        """Erase a bank with everything in it."""
+        ...
+
+
+class Values(Protocol):
+    """Named values with optional expiry: the seed's MemoryStore, versioned."""
+
+    async def get(self, key: str) -> JsonValue:
+        """The value, or None when there is none or it has expired."""
+        ...
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, JsonValue]:
+        """The values that exist, by key."""
+        ...
+
+    async def set(self, key: str, value: JsonValue, ttl_ms: int | None = None) -> None:
+        """Write a value; without ``ttl_ms`` it never expires."""
+        ...
+
+    async def list(self, prefix: str | None = None) -> list[str]:
+        """Live keys with a prefix, in the order of first insertion."""
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Remove a value; nothing happens when there is none."""
+        ...
+
+
+class Space(Protocol):
+    """A tenant: nothing reaches across."""
+
+    @property
+    def name(self) -> str:
+        """The name of the space."""
+        ...
+
+    @property
+    def banks(self) -> Banks:
+        """The banks of this space."""
+        ...
+
+    @property
+    def values(self) -> Values:
+        """The values of this space."""
+        ...
+
+    async def history(self, record_id: str) -> list[Change]:
+        """The changes that made an entry or document what it is, oldest first."""
+        ...
+
+    async def changes(
+        self, *, after: int = 0, limit: int = 100, origin: OriginMatch | None = None
+    ) -> list[Change]:
+        """The feed: changes in commit order, after a cursor."""
+        ...
+
+    async def undo(self, *change_ids: str, origin: OriginMatch | None = None, cascade: bool = False) -> Change:
+        """Take changes back, or all that came from an origin, in one new change.
+
+        ``UndoConflict`` names later changes that build on them; ``cascade`` takes those along.
+        """
+        ...
+
+    async def forget(
+        self,
+        *,
+        subject: str | None = None,
+        bank: str | None = None,
+        key: str | None = None,
+        ids: Sequence[str] = (),
+        origin: OriginMatch | None = None,
+        reason: str | None = None,
+    ) -> Receipt:
+        """Erase for good, with everything made from it; the selectors narrow each other."""
+        ...
+
+
+class Holdfast(Protocol):
+    """An open memory. Also an async context manager; leaving it finishes what was accepted."""
+
+    @property
+    def banks(self) -> Banks:
+        """The banks of the default space."""
+        ...
+
+    @property
+    def values(self) -> Values:
+        """The values of the default space."""
+        ...
+
+    def space(self, name: str) -> Space:
+        """A space by name; spaces need no creation."""
+        ...
+
+    async def aclose(self) -> None:
+        """Finish what was accepted, then close."""
+        ...
+
+    async def __aenter__(self) -> Holdfast:
+        """Itself."""
+        ...
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Close."""
+        ...

@@ -1,0 +1,1 @@
+"""Pure decisions: no clock, no store, no randomness of their own."""
