@@ -2,15 +2,17 @@
 
 A path *reaches* values: its segments descend into objects, and into each object of an array (not of an
 array inside that), so it can reach none, one or several. It is *missing* when it reaches none. A condition on
-values looks at the *candidates*: the values reached, and the elements of those that are arrays. ``matches`` is
-the law; an engine that compiles a ``Filter`` must agree with it.
+values looks at the *candidates*: the values reached, and the elements of those that are arrays.
+
+``matches`` is the law; an engine that compiles a ``Filter`` must agree with it. Paths and operands are bound,
+never spliced into SQL; integers among them can have any size.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -181,8 +183,8 @@ def compile_filter(filter: Mapping[str, object] | Filter | None) -> Filter | Non
 
     Whatever is not understood raises ``FilterError``: ``filter_operator`` (no such operator),
     ``filter_operand`` (not for this operator), ``filter_mixed`` (an operator in the wrong place, or beside
-    plain names), ``filter_path`` (not a filterable name), ``filter_too_large`` (over a limit), ``time_invalid``
-    (an unreadable time).
+    plain names), ``filter_path`` (not a filterable name), ``filter_too_large`` (over a limit),
+    ``time_invalid`` (an unreadable time).
     The filter is copied: what the caller changes later changes nothing here.
     """
     if filter is None or isinstance(filter, Filter):
@@ -484,7 +486,7 @@ def _shape(path: Path, name: str, operand: object) -> Node:
     return Contains(path, text) if name == "$contains" else Prefix(path, text)
 
 
-def _check_names(found: Mapping[str, object], *, own: frozenset[str], fields: Iterable[str]) -> None:
+def _check_names(found: Mapping[str, object], *, own: frozenset[str], fields: Container[str]) -> None:
     """Refuse unknown operators, operators that belong elsewhere, and operators beside plain names."""
     plain = False
     operators: list[str] = []
@@ -526,23 +528,15 @@ def _path(name: object, *, at_root: bool) -> Path:
         raise _too_large(f"a path has {len(parts)} segments, over {PATH_SEGMENTS}")
     reserved = at_root and parts[0] in ENTRY_NAMES
     if reserved and len(parts) > 1:
-        raise FilterError(
-            f"{parts[0]} has no fields inside", code="filter_path", hint=f"use {parts[0]} itself"
-        )
+        raise _no_path(f"{parts[0]} has no fields inside", hint=f"use {parts[0]} itself")
     if at_root and not reserved and parts[0] in RESERVED_METADATA:
-        raise FilterError(
-            f"{parts[0]} cannot be filtered on", code="filter_path", hint=f"use {', '.join(ENTRY_NAMES)}"
-        )
+        raise _no_path(f"{parts[0]} cannot be filtered on", hint=f"use {', '.join(ENTRY_NAMES)}")
     if not all(parts):
-        raise FilterError(
-            f"the path {_shown(name)} has an empty segment", code="filter_path", hint="write a.b"
-        )
-    if not reserved and any(part.startswith("$") for part in parts):
-        raise FilterError(
-            f"a segment of {_shown(name)} starts with $", code="filter_path", hint="no field is named so"
-        )
+        raise _no_path(f"the path {_shown(name)} has an empty segment", hint="join names with single dots")
+    if not reserved and any(map(_is_operator, parts)):
+        raise _no_path(f"a segment of {_shown(name)} starts with $", hint="no field is named so")
     if _has_surrogate(name):
-        raise FilterError(f"the path {_shown(name)} has a lone surrogate", code="filter_path")
+        raise _no_path(f"the path {_shown(name)} has a lone surrogate", hint="decode the text properly first")
     return Path(tuple(parts), reserved)
 
 
@@ -654,6 +648,10 @@ def _too_large(message: str, *, hint: str | None = None) -> FilterError:
     return FilterError(message, code="filter_too_large", hint=hint)
 
 
+def _no_path(message: str, *, hint: str) -> FilterError:
+    return FilterError(message, code="filter_path", hint=hint)
+
+
 def _shown(text: str) -> str:
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
 
@@ -674,7 +672,7 @@ _TIME_HINT: Final = "for example 2026-11-18 or 2026-11-18T20:01:00Z"
 
 
 def _instant(text: str) -> int | None:
-    """Microseconds of an ISO 8601 time, None if unreadable; no offset means UTC, a date the start of a day."""
+    """Microseconds of an ISO 8601 time, None if unreadable; without offset UTC, a date its start."""
     if _TIME.fullmatch(text) is None:
         return None
     try:
