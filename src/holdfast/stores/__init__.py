@@ -1,0 +1,1 @@
+"""Engines: what implements ``holdfast.ports.store.Store``."""
