@@ -129,8 +129,17 @@ def entry(
     return Append(place, draft, digest)
 
 
-def value(number: int, name: str, content: JsonValue, kind: str = "value", **more: int | None) -> Put:
-    return Put(DocumentRef("~values", "values", kind, name), id_of(number), content, **more)
+def value(
+    number: int,
+    name: str,
+    content: JsonValue,
+    kind: str = "value",
+    *,
+    expires_us: int | None = None,
+    expected: int | None = None,
+) -> Put:
+    ref = DocumentRef("~values", "values", kind, name)
+    return Put(ref, id_of(number), content, expires_us=expires_us, expected=expected)
 
 
 def chore(
@@ -481,3 +490,29 @@ def test_the_store_does_not_load_numpy() -> None:
     program = "import json, sys, holdfast.stores.memory; print(json.dumps('numpy' in sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert json.loads(done.stdout) is False
+
+
+async def test_a_check_finds_what_does_not_fit_together(store: MemoryStore, write: Writing) -> None:
+    await write(entry(1, digest=b"d"), entry(2), value(3, "x", 1), chore(4, dedupe="d"))
+    await write(Retire(id_of(2), Reason.DELETED))
+    report = await store.check()
+    assert report.ok
+    assert report.examined == {"entries": 2, "versions": 2, "documents": 1, "chores": 1, "changes": 2}
+    tables = store._tables
+    tables.digests.clear()
+    tables.live.clear()
+    tables.dedupes["acme", "other"] = id_of(9)
+    tables.document_refs[id_of(9)] = ("acme", DocumentRef("~values", "values", "value", "y"))
+    tables.heads["acme", "notes", "alice"] = 1
+    tables.keys["acme", "notes"]["alice"][3] = id_of(9)
+    tables.rows[1], tables.rows[9] = tables.rows[2], tables.rows[2]
+    assert {(finding.where, finding.what) for finding in (await store.check()).findings} == {
+        (f"entry {id_of(1)}", "the handle of version 1 leads elsewhere"),
+        (f"entry {id_of(1)}", "its digest does not lead to it"),
+        ("rows", "there are handles without a version"),
+        ("key 'alice' of bank 'notes' in space 'acme'", "a seq is beyond its head"),
+        ("key 'alice' of bank 'notes' in space 'acme'", "seq 3 leads nowhere"),
+        ("documents", "there are ids without a document"),
+        ("chores", "the live ones are not those that are queued or leased"),
+        (f"chore {id_of(9)}", "it is over but holds the dedupe key 'other' of space 'acme'"),
+    }

@@ -1,7 +1,7 @@
 """Reading entries from the tables of the store in memory: windows, words, vectors and handles.
 
-A handle is twice the row of a version; plus one when a read of the past, or of hidden entries, handed it out:
-such a handle goes on to name its version after the version was retired.
+A handle is the row of a version. One that a read of the past or of hidden entries handed out is larger by
+``PAST``, and goes on to name its version after the version was retired.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from operator import mul
+from typing import Final
 
 from holdfast.errors import ScopeError
 from holdfast.model.entry import Entry, Quantised
@@ -20,6 +21,8 @@ from holdfast.model.window import Cursor, EntryPage, KeyInfo, Window
 from holdfast.ports.store import Postings, WordStats
 from holdfast.stores.memory.tables import EntryRecord, Tables, Versions
 from holdfast.stores.memory.writing import check_dimensions
+
+PAST: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +53,14 @@ class Reader:
     def handle(self, record: EntryRecord) -> int:
         """The handle of a version that this read shows."""
         past = self.as_of_us is not None or not record.bare.visible(self.now_us)
-        return 2 * record.row + past
+        return PAST + record.row if past else record.row
 
     def behind(self, scope: Scope, handle: int) -> EntryRecord | None:
         """The version that a handle names."""
-        row, past = divmod(handle, 2)
-        if row not in self.tables.rows:
+        past = handle > PAST
+        entry_id, version = self.tables.rows.get(handle - PAST if past else handle, ("", 0))
+        if not version:
             return None
-        entry_id, version = self.tables.rows[row]
         record = self.tables.entries[entry_id][version - 1]
         return record if within(scope, record) and (past or record.bare.visible(self.now_us)) else None
 

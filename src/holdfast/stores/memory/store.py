@@ -86,10 +86,10 @@ class MemoryStore:
                 raise HistoryUnavailable(f"documents of kind {ref.kind!r} keep no versions")
             if not _names(scope, ref):
                 return None
-            versions = tables.document_versions(scope.space, ref)
             if as_of_us is None:
-                now_us = self._clock.now_us()
-                return next((record.read() for record in versions if record.bare.visible(now_us)), None)
+                found = tables.visible_document(scope.space, ref, self._clock.now_us())
+                return None if found is None else found.read()
+            versions = tables.document_versions(scope.space, ref)
             if versions and versions[0].bare.version > 1 and as_of_us < versions[0].bare.recorded_us:
                 raise HistoryUnavailable(f"the versions of {ref.name!r} of that time are not kept any more")
             return next((record.read() for record in reversed(versions) if record.bare.known(as_of_us)), None)
