@@ -234,6 +234,15 @@ async def test_recorded_times_and_seqs_grow(store: MemoryStore, write: Writing) 
     assert third.placed[0].seq == 3
 
 
+async def test_writers_and_readers_agree_on_what_has_expired(store: MemoryStore, write: Writing) -> None:
+    await write(entry(1, expires_us=START + 1), value(2, "x", 1, expires_us=START + 1))
+    for _ in range(5):
+        await write(entry(10 + store._tables.last_cursor))
+    assert store._tables.last_us > START + 1
+    assert len(await store.find(KEY, [id_of(1)])) == 1
+    await write(Revise(Draft(id=id_of(1), content="two", created_us=START)), value(3, "x", 2, expected=1))
+
+
 async def test_an_equal_append_is_merged(store: MemoryStore, write: Writing) -> None:
     await write(entry(1, digest=b"d", metadata={"a": 1}))
     same = await write(entry(2, digest=b"d", metadata={"a": 5}))

@@ -9,7 +9,7 @@ from holdfast.errors import LeaseLost
 from holdfast.model.chore import Chore, ChoreState
 from holdfast.model.scope import Place, Scope
 from holdfast.stores.memory.tables import ChoreRecord, Tables, Undo
-from holdfast.stores.memory.writing import ended
+from holdfast.stores.memory.writing import in_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def lease(tables: Tables, asked: Lease) -> list[Chore]:
             if _running(chore, asked.now_us):
                 busy.add((chore.space, chore.place))
             elif chore.state is ChoreState.LEASED and chore.attempts >= chore.max_attempts:
-                tables.keep_chore(undo, replace(record, bare=ended(chore, ChoreState.DEAD)))
+                tables.keep_chore(undo, replace(record, bare=in_state(ChoreState.DEAD, chore)))
             elif _due(chore, asked.now_us) and (asked.kinds is None or chore.kind in asked.kinds):
                 due.append(record)
         for record in sorted(due, key=lambda record: (record.bare.due_us, record.bare.id)):
@@ -64,7 +64,7 @@ def chores(tables: Tables, scope: Scope, states: Sequence[ChoreState], limit: in
         and scope.key in (None, record.bare.place.key)
         and (not states or record.bare.state in states)
     ]
-    found.sort(key=lambda record: (record.bare.due_us, record.bare.id))
+    found.sort(key=lambda record: record.bare.id)
     return [record.read() for record in found[:limit]]
 
 

@@ -35,7 +35,7 @@ from holdfast.stores.memory.tables import Repeat, Tables, Undo
 from holdfast.stores.memory.writing import Writer
 
 
-def commit(tables: Tables, batch: Batch) -> Commit:
+def commit(tables: Tables, batch: Batch, now_us: int) -> Commit:
     """Apply a batch, or raise and change nothing."""
     repeated = _repeated(tables, batch)
     if repeated is not None:
@@ -44,10 +44,10 @@ def commit(tables: Tables, batch: Batch) -> Commit:
         raise AlreadyExists(f"the change {batch.id} exists already")
     at_us = max(batch.at_us, tables.last_us + 1)
     for requirement in batch.requires:
-        _require(tables, batch.space, requirement, at_us)
+        _require(tables, batch.space, requirement, now_us)
     receipts: list[Receipt] = []
     with Undo() as undo:
-        writer = Writer(tables, undo, batch, at_us)
+        writer = Writer(tables, undo, batch, at_us=at_us, now_us=now_us)
         placed = tuple(_apply(writer, operation, receipts) for operation in batch.operations)
     _record(tables, writer)
     done = Commit(batch.id, at_us, placed, tuple(receipts))

@@ -17,8 +17,8 @@ from holdfast.model.forget import Receipt, Selector
 from holdfast.model.origin import Origin
 from holdfast.model.values import JsonValue, load_json
 from holdfast.rules.cascade import Derived, cascade, names_any, trimmed_sources
-from holdfast.stores.memory.tables import DocumentVersions, EntryRecord, Versions, matches_origin
-from holdfast.stores.memory.writing import Writer, ended
+from holdfast.stores.memory.tables import ChoreRecord, DocumentVersions, EntryRecord, Versions, matches_origin
+from holdfast.stores.memory.writing import Writer
 
 NO_PAYLOAD = "null"
 DerivedFrom: TypeAlias = Callable[[frozenset[str]], Iterable[Derived]]
@@ -177,7 +177,7 @@ def _without_sources(record: EntryRecord, gone: frozenset[str]) -> EntryRecord:
 
 
 def _clear_chores(writer: Writer, selector: Selector, gone: frozenset[str]) -> int:
-    """Remove payloads and cancel what is live; how many chores that changed."""
+    """Remove the payloads of chores and cancel what is live; how many chores these were."""
     whole_places = not (selector.ids or selector.origin or selector.created_before_us is not None)
     cleared = 0
     for record in list(writer.tables.chores.values()):
@@ -191,10 +191,9 @@ def _clear_chores(writer: Writer, selector: Selector, gone: frozenset[str]) -> i
         )
         if not at_place and not (gone and names_any(load_json(record.payload), gone)):
             continue
-        if chore.state in LIVE or record.payload != NO_PAYLOAD:
-            cancelled = ended(chore, ChoreState.CANCELLED) if chore.state in LIVE else chore
-            writer.tables.keep_chore(writer.undo, replace(record, bare=cancelled, payload=NO_PAYLOAD))
-            cleared += 1
+        state = ChoreState.CANCELLED if chore.state in LIVE else chore.state
+        writer.tables.keep_chore(writer.undo, ChoreRecord(writer.chore_in(state, chore), NO_PAYLOAD))
+        cleared += 1
     return cleared
 
 
@@ -233,4 +232,5 @@ def _file_receipt(writer: Writer, operation: Forget, counts: dict[str, int]) -> 
         reason=operation.reason,
         selector=digest,
         counts=MappingProxyType(counts),
+        stores=MappingProxyType({"memory": "done"}),
     )

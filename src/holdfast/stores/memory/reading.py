@@ -169,23 +169,13 @@ class Reader:
     ) -> list[tuple[int, float]]:
         """The handles of the most similar entries."""
         check_dimensions(self.tables, vector)
+        allowed = None if rows is None else frozenset(rows)
         scored = [
-            (handle, max(similarity(vector, other) for other in record.vectors))
-            for handle, record in self._candidates(scope, rows)
-            if record.vectors
+            (self.handle(record), max(similarity(vector, other) for other in record.vectors))
+            for record in self.every(scope)
+            if record.vectors and (allowed is None or self.handle(record) in allowed)
         ]
         return nsmallest(limit, scored, key=lambda pair: (-pair[1], pair[0]))
-
-    def _candidates(self, scope: Scope, rows: Sequence[int] | None) -> Iterator[tuple[int, EntryRecord]]:
-        """The versions that a search of vectors looks at: those shown, or those of them that are named."""
-        if rows is None:
-            for record in self.every(scope):
-                yield self.handle(record), record
-            return
-        for handle in dict.fromkeys(rows):
-            named = self.behind(scope, handle)
-            if named is not None:
-                yield handle, named
 
 
 def within(scope: Scope, record: EntryRecord) -> bool:

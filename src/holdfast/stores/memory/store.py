@@ -52,7 +52,7 @@ class MemoryStore:
 
     async def commit(self, batch: Batch) -> Commit:
         with self._open() as tables:
-            return commit(tables, batch)
+            return commit(tables, batch, self._clock.now_us())
 
     async def load(self, scope: Scope, window: Window) -> EntryPage:
         with self._reader(window.as_of_us, hidden=window.hidden) as reader:

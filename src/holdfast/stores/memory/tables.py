@@ -164,7 +164,7 @@ class Tables:
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
     feeds: dict[str, list[Change]] = field(default_factory=dict[str, list[Change]])
     """The changes of each space in commit order."""
-    last_us: int = 0
+    last_us: int = -1
     last_cursor: int = 0
     counters: dict[str, int] = field(default_factory=lambda: {"row": 0, "dimensions": 0})
 

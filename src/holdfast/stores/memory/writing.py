@@ -46,16 +46,20 @@ from holdfast.stores.memory.tables import (
 
 
 class Writer:
-    """Writes one batch, as of its recorded time, and collects the steps of its change."""
+    """Writes one batch and collects the steps of its change.
 
-    __slots__ = ("at_us", "batch", "space", "steps", "tables", "undo")
+    ``at_us`` is recorded as its time; what has expired is decided by ``now_us``, as it is for readers.
+    """
 
-    def __init__(self, tables: Tables, undo: Undo, batch: Batch, at_us: int) -> None:
+    __slots__ = ("at_us", "batch", "now_us", "space", "steps", "tables", "undo")
+
+    def __init__(self, tables: Tables, undo: Undo, batch: Batch, *, at_us: int, now_us: int) -> None:
         self.tables = tables
         self.undo = undo
         self.batch = batch
         self.space = batch.space
         self.at_us = at_us
+        self.now_us = now_us
         self.steps: list[Step] = []
 
     def step(self, verb: Verb, ref: str, before: int, after: int) -> None:
@@ -87,7 +91,7 @@ class Writer:
         """Write a new version of a visible entry."""
         draft = operation.draft
         self._fix_dimensions(draft.vectors)
-        old = self.tables.visible_entry(self.space, draft.id, self.at_us)
+        old = self.tables.visible_entry(self.space, draft.id, self.now_us)
         if old is None:
             raise EntryNotFound(f"no entry {draft.id}")
         before = old.bare
@@ -108,7 +112,7 @@ class Writer:
         _expect(operation.expected, entry.version, f"the entry {operation.id}")
         self._retire(versions[-1], operation.reason, operation.by)
         self.step("retire", entry.id, entry.version, 0)
-        return Placed(entry.id, entry.seq, 0)
+        return Placed(entry.id, entry.seq, entry.version)
 
     def restore(self, operation: Restore) -> Placed:
         """Make a kept version current again, as a new one."""
@@ -163,7 +167,7 @@ class Writer:
     def _twin(self, spot: Spot, digest: bytes) -> EntryRecord | None:
         """The first visible entry of a place with a digest."""
         for entry_id in self.tables.digests.get((spot, digest), ()):
-            found = self.tables.visible_entry(self.space, entry_id, self.at_us)
+            found = self.tables.visible_entry(self.space, entry_id, self.now_us)
             if found is not None:
                 return found
         return None
@@ -239,7 +243,7 @@ class Writer:
     def put(self, operation: Put) -> Placed:
         """Write a document."""
         ref = operation.ref
-        shown = self.tables.visible_document(self.space, ref, self.at_us)
+        shown = self.tables.visible_document(self.space, ref, self.now_us)
         before = 0 if shown is None else shown.bare.version
         _expect(operation.expected, before, f"the document {ref.name!r}")
         if shown is None and kept_versions(ref.kind) == 0:
@@ -269,14 +273,14 @@ class Writer:
     def remove(self, operation: Remove) -> Placed:
         """Remove a document, if there is one."""
         ref = operation.ref
-        shown = self.tables.visible_document(self.space, ref, self.at_us)
+        shown = self.tables.visible_document(self.space, ref, self.now_us)
         before = 0 if shown is None else shown.bare.version
         _expect(operation.expected, before, f"the document {ref.name!r}")
         if shown is None:
             return Placed("", 0, 0)
         self._keep_document(ref, _newest_ended(self._end_document(ref), ref.kind))
         self.step("remove", shown.bare.id, before, 0)
-        return Placed(shown.bare.id, 0, 0)
+        return Placed(shown.bare.id, 0, before)
 
     def file(self, document: Document, value: JsonValue) -> None:
         """Write the first version of a document without a step: the store's own record."""
@@ -352,22 +356,22 @@ class Writer:
     def finish(self, operation: Finish) -> Placed:
         """Complete a leased chore."""
         record = self._leased(operation.chore, operation.token)
-        return self._turn("finish", record, ended(record.bare, ChoreState.DONE))
+        return self._turn("finish", ChoreState.DONE, record)
 
     def fail(self, operation: Fail) -> Placed:
         """Give a leased chore back."""
         record = self._leased(operation.chore, operation.token)
-        chore = replace(record.bare, last_error=operation.error)
+        failed = replace(record, bare=replace(record.bare, last_error=operation.error))
         if operation.retry_us is None:
-            return self._turn("fail", record, ended(chore, ChoreState.DEAD))
-        return self._turn("fail", record, replace(ended(chore, ChoreState.QUEUED), due_us=operation.retry_us))
+            return self._turn("fail", ChoreState.DEAD, failed)
+        return self._turn("fail", ChoreState.QUEUED, _due(failed, operation.retry_us))
 
     def drop(self, operation: Drop) -> Placed:
         """Cancel a chore."""
         record = self._chore(operation.chore)
         if record.bare.state not in LIVE and record.bare.state is not ChoreState.DEAD:
             raise Conflict(f"the chore {operation.chore} is {record.bare.state}")
-        return self._turn("drop", record, ended(record.bare, ChoreState.CANCELLED))
+        return self._turn("drop", ChoreState.CANCELLED, record)
 
     def retry(self, operation: Retry) -> Placed:
         """Queue a chore again."""
@@ -377,10 +381,15 @@ class Writer:
             raise Conflict(f"the chore {chore.id} is {chore.state}")
         if chore.dedupe is not None and (self.space, chore.dedupe) in self.tables.dedupes:
             raise Conflict(f"another chore does the work of {chore.id} already")
-        queued = replace(ended(chore, ChoreState.QUEUED), attempts=0, due_us=operation.due_us)
-        return self._turn("retry", record, queued)
+        fresh = replace(record, bare=replace(chore, attempts=0))
+        return self._turn("retry", ChoreState.QUEUED, _due(fresh, operation.due_us))
 
-    def _turn(self, verb: Verb, record: ChoreRecord, chore: Chore) -> Placed:
+    def chore_in(self, state: ChoreState, chore: Chore) -> Chore:
+        """A chore as this batch leaves it: in a state without a lease."""
+        return replace(in_state(state, chore), change=self.batch.id)
+
+    def _turn(self, verb: Verb, state: ChoreState, record: ChoreRecord) -> Placed:
+        chore = self.chore_in(state, record.bare)
         self.tables.keep_chore(self.undo, replace(record, bare=chore))
         self.step(verb, chore.id, chore.token, chore.token)
         return Placed(chore.id, 0, chore.token)
@@ -398,9 +407,13 @@ class Writer:
         return found
 
 
-def ended(chore: Chore, state: ChoreState) -> Chore:
-    """The chore in a state without a lease."""
-    return replace(chore, state=state, lease_until_us=None, worker=None)
+def in_state(state: ChoreState, chore: Chore) -> Chore:
+    """A chore in a state without a lease."""
+    return replace(chore, state=state, lease_until_us=None)
+
+
+def _due(record: ChoreRecord, due_us: int) -> ChoreRecord:
+    return replace(record, bare=replace(record.bare, due_us=due_us))
 
 
 def check_dimensions(tables: Tables, vector: Quantised) -> None:
