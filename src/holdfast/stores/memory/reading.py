@@ -19,7 +19,7 @@ from holdfast.model.filter import accepts
 from holdfast.model.scope import Scope
 from holdfast.model.window import Cursor, EntryPage, KeyInfo, Window
 from holdfast.ports.store import Postings, WordStats
-from holdfast.stores.memory.tables import EntryRecord, Tables, Versions
+from holdfast.stores.memory.tables import EntryRecord, Spot, Tables, Versions
 from holdfast.stores.memory.writing import check_dimensions
 
 PAST: Final = 1 << 40
@@ -89,7 +89,7 @@ class Reader:
     def key_infos(self, scope: Scope, prefix: str, after: str | None, limit: int) -> list[KeyInfo]:
         """Keys with visible entries."""
         found: list[KeyInfo] = []
-        for key, seqs in self._keys(scope):
+        for (_, _, key), seqs in self._keys(scope):
             if len(found) >= limit:
                 break
             if not key.startswith(prefix) or (after is not None and key <= after):
@@ -103,27 +103,28 @@ class Reader:
     def _by_id(self, entry_id: str) -> EntryRecord | None:
         return self.shown(self.tables.entries[entry_id])
 
-    def _keys(self, scope: Scope) -> list[tuple[str, dict[int, str]]]:
-        """The keys of a scope by code points, with their entries by seq."""
+    def _keys(self, scope: Scope) -> list[tuple[Spot, dict[int, str]]]:
+        """The keys of a scope by code points, with the ids of their entries by seq."""
         if scope.bank is None:
             raise ScopeError("this call needs a bank", code="bank_required", hint="give the bank")
         keys = self.tables.keys.get((scope.space, scope.bank), {})
         if scope.key is not None:
-            return [(scope.key, keys.get(scope.key, {}))]
-        return sorted(keys.items())
+            keys = {scope.key: keys.get(scope.key, {})}
+        return [((scope.space, scope.bank, key), keys[key]) for key in sorted(keys)]
 
     def _in_order(self, scope: Scope, window: Window) -> Iterator[EntryRecord]:
         """What a window admits after its cursor, without its limit."""
         newest_first, after = window.order == "newest_first", window.after
         keys = self._keys(scope)
-        for key, seqs in reversed(keys) if newest_first else keys:
+        for spot, seqs in reversed(keys) if newest_first else keys:
+            key = spot[2]
             if after is not None and after.key != key and (after.key < key) is newest_first:
                 continue
             start = after if after is not None and after.key == key else None
             if window.by == "created":
                 ordered = self._by_created(seqs, start, newest_first=newest_first)
             else:
-                head = self.tables.heads.get((scope.space, scope.bank or "", key), 0)
+                head = self.tables.heads.get(spot, 0)
                 ordered = self._by_seq(seqs, start, head, newest_first=newest_first)
             yield from (record for record in ordered if _admits(window, record))
 
@@ -145,7 +146,7 @@ class Reader:
         found = [record for record in map(self._by_id, seqs.values()) if record is not None]
         found.sort(key=_said, reverse=newest_first)
         for record in found:
-            if start is None or _comes_after(_said(record), (start.created_us, start.seq), newest_first):
+            if start is None or _follows(_said(record), (start.created_us, start.seq), newest_first):
                 yield record
 
     def word_stats(self, scope: Scope, terms: Sequence[str]) -> WordStats:
@@ -204,7 +205,7 @@ def _said(record: EntryRecord) -> tuple[int, int]:
     return record.bare.created_us, record.bare.seq
 
 
-def _comes_after(said: tuple[int, int], start: tuple[int, int], newest_first: bool) -> bool:  # noqa: FBT001
+def _follows(said: tuple[int, int], start: tuple[int, int], newest_first: bool) -> bool:  # noqa: FBT001
     return said < start if newest_first else said > start
 
 

@@ -431,10 +431,4 @@ def _expect(expected: int | None, found: int, what: str) -> None:
 def _newest_ended(versions: DocumentVersions, kind: str) -> DocumentVersions:
     """What a kind keeps of ended versions."""
     keep = kept_versions(kind)
-    return (
-        versions
-        if keep == KEEP_ALL
-        else versions[len(versions) - keep :]
-        if keep < len(versions)
-        else versions
-    )
+    return versions if keep == KEEP_ALL else versions[max(0, len(versions) - keep) :]
