@@ -83,7 +83,7 @@ class Writer:
         seqs = self.tables.keys.setdefault(spot[:2], {}).setdefault(place.key, {})
         self.undo.put(seqs, seq, draft.id)
         entry = self._drafted(draft, spot, seq)
-        self._write(entry, dump_json(draft.metadata), operation.digest, draft.vectors)
+        self._write(entry, dump_json(dict(draft.metadata)), operation.digest, draft.vectors)
         self.step("append", draft.id, 0, 1)
         return Placed(draft.id, seq, 1)
 
@@ -99,7 +99,7 @@ class Writer:
         self._retire(old, Reason.REVISED)
         spot = (self.space, before.bank, before.key)
         entry = replace(self._drafted(draft, spot, before.seq), version=before.version + 1, seen=before.seen)
-        self._write(entry, dump_json(draft.metadata), None, draft.vectors)
+        self._write(entry, dump_json(dict(draft.metadata)), None, draft.vectors)
         self.step("revise", draft.id, before.version, entry.version)
         return Placed(draft.id, entry.seq, entry.version)
 
