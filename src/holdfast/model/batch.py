@@ -20,8 +20,10 @@ from holdfast.model.values import JsonValue, checked_json, checked_text, dump_js
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Append an entry to a place. With a ``digest``, an equal visible entry there is kept instead of a second one:
-    its ``seen`` grows by one and metadata keys that it lacks are added.
+    """Append an entry to a place.
+
+    With a ``digest``, an equal visible entry there is kept instead of a second one: its ``seen`` grows by one and
+    metadata keys that it lacks are added.
     """
 
     place: Place
@@ -176,7 +178,8 @@ class Idempotency:
         checked_text(self.key, what="the idempotency key", code="idempotency_key_invalid")
         if not 1 <= len(self.key) <= IDEMPOTENCY_CHARACTERS:
             raise LimitExceeded(
-                f"an idempotency key has 1 to {IDEMPOTENCY_CHARACTERS} characters", code="idempotency_key_invalid"
+                f"an idempotency key has 1 to {IDEMPOTENCY_CHARACTERS} characters",
+                code="idempotency_key_invalid",
             )
 
 
@@ -209,7 +212,9 @@ class Batch:
                 hint="split it",
             )
         if sum(isinstance(operation, Forget) for operation in self.operations) > 1:
-            raise InvalidInput("a batch holds at most one forget", code="batch_invalid", hint="use one batch for each")
+            raise InvalidInput(
+                "a batch holds at most one forget", code="batch_invalid", hint="use one batch for each"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ from typing import TypeAlias, cast
 
 from holdfast.errors import InvalidInput, LimitExceeded
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 DAY_US = 86_400_000_000
 MAX_DEPTH = 64
+MAX_INTEGER_BITS = 4096
 
 
 def micros(moment: datetime) -> int:
@@ -67,13 +68,19 @@ def checked_text(text: object, *, what: str, code: str) -> str:
             text.encode()
         except UnicodeEncodeError as error:
             raise InvalidInput(
-                f"{what} contains a lone surrogate at {error.start}", code=code, hint="decode the text properly first"
+                f"{what} contains a lone surrogate at {error.start}",
+                code=code,
+                hint="decode the text properly first",
             ) from None
     return text
 
 
 def _check(value: object, what: str, depth: int) -> None:
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, int):
+        if value.bit_length() > MAX_INTEGER_BITS:
+            raise LimitExceeded(f"{what} contains an integer of {value.bit_length()} bits", code="value_invalid")
         return
     if isinstance(value, str):
         _check_string(value, what)
@@ -92,7 +99,9 @@ def _check(value: object, what: str, depth: int) -> None:
         for item in cast("list[object]", value):
             _check(item, what, depth - 1)
     else:
-        raise InvalidInput(f"{what} contains a {type(value).__name__}, which is not JSON", code="value_invalid")
+        raise InvalidInput(
+            f"{what} contains a {type(value).__name__}, which is not JSON", code="value_invalid"
+        )
 
 
 def _check_string(text: str, what: str) -> None:

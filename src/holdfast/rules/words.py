@@ -12,6 +12,8 @@ ANALYSER: Final = "words-1"
 """Changes whenever the same text may give other terms: a store rebuilds its word index when it does not match."""
 
 TERM_CHARACTERS: Final = 64
+MAX_FREQUENCY: Final = 64
+"""A term counts at most this often in one entry: more tells no search anything, and bounds what an index must hold."""
 
 STOP_WORDS: Final = frozenset(
     """
@@ -40,19 +42,23 @@ def tokens(text: str) -> list[str]:
     if text.isascii():
         lowered = text.lower()
         return _ASCII_RUN.findall(_APOSTROPHE.sub("", lowered) if "'" in lowered else lowered)
-    folded = _APOSTROPHE.sub("", unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
+    folded = _APOSTROPHE.sub(
+        "", unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    )
     found: list[str] = []
     for run in _runs(folded):
         for piece in _SCRIPT.findall(run):
             if _UNSPACED_START.match(piece):
-                found.extend(piece[i : i + 2] for i in range(len(piece) - 1)) if len(piece) > 1 else found.append(piece)
+                found.extend(piece[i : i + 2] for i in range(len(piece) - 1)) if len(
+                    piece
+                ) > 1 else found.append(piece)
             else:
                 found.append(piece)
     return found
 
 
 def _runs(text: str) -> list[str]:
-    """Runs of letters, digits and the marks that belong to them (``\\w`` leaves combining marks out)."""
+    r"""Runs of letters, digits and the marks that belong to them (``\w`` leaves combining marks out)."""
     runs: list[str] = []
     start = -1
     for index, character in enumerate(text):
@@ -108,7 +114,12 @@ def index_terms(content: str, title: str | None = None, name: str | None = None)
         words += tokens(title)
     if name:
         words += tokens(name)
-    return Counter(map(search_form, words))
+    terms = Counter(map(search_form, words))
+    if len(words) > MAX_FREQUENCY:
+        for term, count in terms.items():
+            if count > MAX_FREQUENCY:
+                terms[term] = MAX_FREQUENCY
+    return terms
 
 
 def query_terms(question: str) -> list[str]:

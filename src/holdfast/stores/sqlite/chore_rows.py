@@ -1,0 +1,150 @@
+"""Chores: their changes of state, and leasing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+import apsw
+
+from holdfast.errors import AlreadyExists, ChoreNotFound, Conflict, InvalidInput, LeaseLost
+from holdfast.model.batch import Drop, Enqueue, Fail, Finish, Operation, Placed, Retry
+from holdfast.model.chore import Chore
+from holdfast.model.journal import Step, Verb
+from holdfast.model.values import dump_json
+from holdfast.stores.sqlite.codec import chore_of
+from holdfast.stores.sqlite.db import Connection
+from holdfast.stores.sqlite.ledger import Ledger, Work
+
+COLUMNS: Final = (
+    "id, space, bank, key, kind, dedupe, payload, state, attempts, max_attempts, due, token, lease_until, worker,"
+    " last_error, created, change"
+)
+_LIVE: Final = "select id from chores where space=? and dedupe=? and state in ('queued', 'leased')"
+_PUT: Final = "insert into chores values(?,?,?,?,?,?,?,'queued',0,?,?,0,null,null,null,?,?)"
+_STATE: Final = "select state, token from chores where id=? and space=?"
+_FINISH: Final = "update chores set state='done', lease_until=null, change=? where id=?"
+_REQUEUE: Final = (
+    "update chores set state='queued', due=?, lease_until=null, last_error=?, change=? where id=?"
+)
+_KILL: Final = "update chores set state='dead', lease_until=null, last_error=?, change=? where id=?"
+_DROP: Final = "update chores set state='cancelled', lease_until=null, change=? where id=?"
+_RETRY: Final = "update chores set state='queued', due=?, attempts=0, change=? where id=?"
+_USED_UP: Final = "update chores set state='dead', lease_until=null where state='leased' and lease_until<? and attempts>=max_attempts"
+_DUE: Final = (
+    "select "
+    + COLUMNS
+    + " from chores c where ((state='queued' and due<=?1) or (state='leased' and lease_until<?1))"
+    " and not exists(select 1 from chores o where o.space=c.space and o.bank=c.bank and o.key=c.key"
+    " and o.state='leased' and o.lease_until>=?1) order by due, id"
+)
+_TAKE: Final = (
+    "update chores set state='leased', attempts=attempts+1, token=token+1, lease_until=?, worker=? where id=?"
+    " returning " + COLUMNS
+)
+_RENEW: Final = "update chores set lease_until=? where id=? and token=? and state='leased' returning id"
+
+
+def run(ledger: Ledger, work: Work, operation: Operation) -> None:
+    """Run an operation on a chore."""
+    match operation:
+        case Enqueue():
+            _enqueue(ledger, work, operation)
+        case Finish(chore=chore, token=token):
+            _leased(ledger, work, chore, token)
+            ledger.connection.execute(_FINISH, (work.change, bytes.fromhex(chore)))
+            _note(work, "finish", chore, token)
+        case Fail(chore=chore, token=token, error=error, retry_us=retry_us):
+            _leased(ledger, work, chore, token)
+            if retry_us is None:
+                ledger.connection.execute(_KILL, (error, work.change, bytes.fromhex(chore)))
+            else:
+                ledger.connection.execute(_REQUEUE, (retry_us, error, work.change, bytes.fromhex(chore)))
+            _note(work, "fail", chore, token)
+        case Drop(chore=chore):
+            token = _in_state(ledger, work, chore, ("queued", "leased", "dead"))
+            ledger.connection.execute(_DROP, (work.change, bytes.fromhex(chore)))
+            _note(work, "drop", chore, token)
+        case Retry(chore=chore, due_us=due_us):
+            token = _in_state(ledger, work, chore, ("dead", "cancelled"))
+            ledger.connection.execute(_RETRY, (due_us, work.change, bytes.fromhex(chore)))
+            _note(work, "retry", chore, token)
+        case _:
+            raise InvalidInput("not an operation on a chore", code="batch_invalid")
+
+
+def _enqueue(ledger: Ledger, work: Work, operation: Enqueue) -> None:
+    draft = operation.draft
+    space = work.batch.space
+    if draft.dedupe is not None:
+        live = ledger.connection.execute(_LIVE, (space, draft.dedupe)).fetchone()
+        if live is not None:
+            reference = cast("bytes", live[0]).hex()
+            work.placed.append(Placed(reference, 0, 1, duplicate=True))
+            work.steps.append(Step("enqueue", reference, 1, 1))
+            return
+    payload = None if draft.payload is None else dump_json(draft.payload)
+    row = (
+        bytes.fromhex(draft.id), space, draft.place.bank, draft.place.key, draft.kind, draft.dedupe, payload,
+        draft.max_attempts, draft.due_us, work.at, work.change,
+    )  # fmt: skip
+    try:
+        ledger.connection.execute(_PUT, row)
+    except apsw.ConstraintError as error:
+        raise AlreadyExists("a chore with this id exists already", hint="make a new id") from error
+    work.placed.append(Placed(draft.id, 0, 1))
+    work.steps.append(Step("enqueue", draft.id, 0, 1))
+
+
+def _find(ledger: Ledger, work: Work, chore: str) -> tuple[str, int]:
+    found = ledger.connection.execute(_STATE, (bytes.fromhex(chore), work.batch.space)).fetchone()
+    if found is None:
+        raise ChoreNotFound(f"there is no chore {chore} here")
+    return cast("tuple[str, int]", found)
+
+
+def _leased(ledger: Ledger, work: Work, chore: str, token: int) -> None:
+    state, held = _find(ledger, work, chore)
+    if state != "leased" or held != token:
+        raise LeaseLost(f"the lease {token} of chore {chore} is not held any more", hint="drop this result")
+
+
+def _in_state(ledger: Ledger, work: Work, chore: str, states: Sequence[str]) -> int:
+    state, token = _find(ledger, work, chore)
+    if state not in states:
+        raise Conflict(f"chore {chore} is {state}", code="chore_state")
+    return token
+
+
+def _note(work: Work, verb: Verb, chore: str, token: int) -> None:
+    work.placed.append(Placed(chore, 0, token))
+    work.steps.append(Step(verb, chore, token, token))
+
+
+def lease(
+    connection: Connection,
+    worker: str,
+    now_us: int,
+    until_us: int,
+    kinds: Sequence[str] | None,
+    limit: int,
+) -> list[Chore]:
+    """Take due chores, oldest first, one of each place; inside the open transaction."""
+    connection.execute(_USED_UP, (now_us,))
+    taken: list[Chore] = []
+    places: set[tuple[object, ...]] = set()
+    for row in connection.execute(_DUE, (now_us,)).fetchall():
+        if len(taken) >= limit:
+            break
+        place = row[1:4]
+        if place in places or (kinds is not None and row[4] not in kinds):
+            continue
+        places.add(place)
+        taken.append(chore_of(connection.execute(_TAKE, (until_us, worker, row[0])).fetchall()[0]))
+    return taken
+
+
+def renew(connection: Connection, chore: str, token: int, until_us: int) -> None:
+    """Extend a lease; inside the open transaction."""
+    if not connection.execute(_RENEW, (until_us, bytes.fromhex(chore), token)).fetchall():
+        raise LeaseLost(f"the lease {token} of chore {chore} is not held any more", hint="drop this result")

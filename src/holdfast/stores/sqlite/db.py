@@ -1,0 +1,81 @@
+"""The driver's face, as far as it is used here: one typed boundary to the C library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeAlias, cast
+
+import apsw
+
+Column: TypeAlias = int | float | str | bytes | None
+Record: TypeAlias = tuple[Column, ...]
+
+
+class Cursor(Protocol):
+    """Rows of one statement."""
+
+    @property
+    def get(self) -> Column:
+        """The single value of the first row; None when there is no row."""
+        ...
+
+    def fetchone(self) -> Record | None:
+        """The next row."""
+        ...
+
+    def fetchall(self) -> list[Record]:
+        """All remaining rows."""
+        ...
+
+    def __iter__(self) -> Iterator[Record]:
+        """The remaining rows."""
+        ...
+
+
+class Connection(Protocol):
+    """A connection; not for use by two threads at once."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        ...
+
+    def execute(self, statements: str, bindings: Sequence[Column] = (), /) -> Cursor:
+        """Run a statement with bound values."""
+        ...
+
+    def executemany(self, statements: str, rows: Iterable[Sequence[Column]], /) -> Cursor:
+        """Run a statement for each row of values."""
+        ...
+
+    def set_busy_timeout(self, milliseconds: int, /) -> None:
+        """How long to wait for a lock."""
+        ...
+
+    def set_wal_hook(self, hook: Callable[[Connection, str, int], int], /) -> None:
+        """Call with the number of pages in the log after each commit."""
+        ...
+
+    def wal_checkpoint(self, *, mode: int) -> tuple[int, int]:
+        """Move the log into the file: pages in the log, and pages moved."""
+        ...
+
+    def close(self, force: bool = False) -> None:  # noqa: FBT001, FBT002 - the driver's own signature
+        """Close."""
+        ...
+
+
+def open_connection(path: str, *, readonly: bool, vfs: str | None) -> Connection:
+    """A bare connection to a file."""
+    flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    return cast("Connection", apsw.Connection(path, flags=flags | apsw.SQLITE_OPEN_NOMUTEX, vfs=vfs))
+
+
+def copy_file(source: Connection, target: str) -> None:
+    """Copy the database behind a connection into a new file, in one piece."""
+    copy = apsw.Connection(target, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    try:
+        with copy.backup("main", cast("apsw.Connection", source), "main") as work:
+            work.step(-1)
+    finally:
+        copy.close()

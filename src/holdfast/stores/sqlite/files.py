@@ -1,0 +1,174 @@
+"""The file: where it may live, how a connection to it is opened, and the lock that its writers queue on."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, cast
+
+import apsw
+
+from holdfast.errors import StoreFailed, StoreReadOnly, StoreUnsupported
+from holdfast.stores.sqlite.db import Connection, open_connection
+
+APPLICATION: Final = 0x484F4C44  # "HOLD"
+SCHEMA: Final = 1
+BUSY_MS: Final = 10_000
+CACHE_KIB: Final = 65_536
+_NETWORK: Final = frozenset(
+    (
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "afs",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "fuse.sshfs",
+        "fuse.s3fs",
+    )
+)
+
+PRAGMAS: Final = (
+    "pragma synchronous=full",
+    "pragma secure_delete=on",
+    "pragma wal_autocheckpoint=0",
+    "pragma temp_store=memory",
+    "pragma foreign_keys=off",
+)
+
+
+def refuse_network(path: Path) -> None:
+    """Raise when the folder stands on a network file system, whose locks and syncs cannot be trusted."""
+    kind = file_system_of(path)
+    if kind in _NETWORK:
+        raise StoreUnsupported(
+            f"{path} stands on a network file system ({kind}), where locks and syncs are not reliable",
+            code="network_file_system",
+            hint="put the file on a local disk, or use postgresql://",
+        )
+
+
+def file_system_of(path: Path, table: Path = Path("/proc/self/mounts")) -> str | None:
+    """The type of the file system that holds a path, where the system tells it."""
+    try:
+        lines = table.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    place = path.absolute()
+    best: tuple[int, str | None] = (-1, None)
+    for line in lines:
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        mount = Path(fields[1].replace("\\040", " "))
+        depth = len(mount.parts)
+        if (place == mount or mount in place.parents) and depth >= best[0]:
+            best = (depth, fields[2])
+    return best[1]
+
+
+def connect(path: Path, *, readonly: bool, vfs: str | None = None) -> Connection:
+    """A connection with the settings that every connection has."""
+    try:
+        connection = open_connection(str(path), readonly=readonly, vfs=vfs)
+        connection.set_busy_timeout(BUSY_MS)
+        connection.execute("pragma cache_size=-65536")
+        for pragma in PRAGMAS:
+            connection.execute(pragma)
+    except apsw.Error as error:
+        raise cannot_open(path, error) from error
+    return connection
+
+
+def cannot_open(path: Path, error: apsw.Error) -> StoreUnsupported | StoreFailed | StoreReadOnly:
+    """The typed error for a file that SQLite will not open."""
+    if isinstance(error, apsw.NotADBError):
+        return StoreUnsupported(
+            f"{path} is not a holdfast file", code="not_a_store", hint="give another path"
+        )
+    if isinstance(error, apsw.ReadOnlyError):
+        return StoreReadOnly(f"{path} cannot be written", hint="open it with ?mode=ro")
+    return StoreFailed(
+        f"{path} cannot be opened: {error}", hint="check that the folder exists and may be written"
+    )
+
+
+def prepare(connection: Connection, path: Path, lock: WriteLock, *, readonly: bool) -> None:
+    """Make the schema in an empty file; refuse a foreign or a newer one."""
+    try:
+        application = _number(connection, "pragma application_id")
+        version = _number(connection, "pragma user_version")
+        if application == APPLICATION:
+            _accept(path, version)
+            return
+        if readonly or application or _number(connection, "select count(*) from sqlite_schema"):
+            raise StoreUnsupported(
+                f"{path} is not a holdfast file", code="not_a_store", hint="give another path"
+            )
+        connection.execute("pragma journal_mode=wal")
+        with lock.held():
+            _create(connection)
+    except apsw.Error as error:
+        raise cannot_open(path, error) from error
+
+
+def _create(connection: Connection) -> None:
+    connection.execute("begin immediate")
+    try:
+        if not _number(connection, "select count(*) from sqlite_schema"):
+            connection.execute(
+                files("holdfast.stores.sqlite").joinpath("schema.sql").read_text(encoding="utf-8")
+            )
+            connection.execute("insert into meta values('salt', randomblob(16))")
+            connection.execute("pragma application_id=1213156420")
+            connection.execute("pragma user_version=1")
+        connection.execute("commit")
+    except BaseException:
+        connection.execute("rollback")
+        raise
+
+
+def _accept(path: Path, version: int) -> None:
+    if version > SCHEMA:
+        raise StoreUnsupported(
+            f"{path} was written by a newer holdfast (schema {version}, this one knows {SCHEMA})",
+            code="schema_newer",
+            hint="upgrade holdfast",
+        )
+
+
+def _number(connection: Connection, sql: str) -> int:
+    return cast("int", connection.execute(sql).get)
+
+
+class WriteLock:
+    """An operating-system lock on a file beside the database: writers of all processes queue on it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(path.name + ".lock")
+        self._file = -1
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Hold the lock, waiting for other processes first; it goes with the process if that dies."""
+        if self._file < 0:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close the lock file; it stays in place for others."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1

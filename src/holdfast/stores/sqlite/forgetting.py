@@ -1,0 +1,382 @@
+"""Forgetting: find what a selector names and what was made from it, and leave no copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, cast
+
+from holdfast.model.batch import Forget, Placed
+from holdfast.model.document import DocumentRef
+from holdfast.model.forget import OriginMatch, Receipt, Selector
+from holdfast.model.journal import Step
+from holdfast.model.origin import Origin
+from holdfast.model.scope import Place
+from holdfast.model.values import JsonValue, dump_json, load_json
+from holdfast.rules.cascade import Cascade, Derived, cascade, names_any, trimmed_sources
+from holdfast.stores.sqlite import document_rows, entry_rows
+from holdfast.stores.sqlite.codec import KINDS, origin_column, origin_of
+from holdfast.stores.sqlite.db import Column, Record
+from holdfast.stores.sqlite.ledger import Ledger, Work, entry_hash
+from holdfast.stores.sqlite.pages import remove_slots
+from holdfast.stores.sqlite.places import hidden_name
+
+_ENTRY: Final = "select " + entry_rows.COLUMNS + ", digest from entries"
+_PAST: Final = (
+    "select "
+    + entry_rows.COLUMNS
+    + ", digest, retired, reason, by_entry, by_change, length, vectors, scales, number"
+    " from past"
+)
+_ENTRY_BY_ID: Final = _ENTRY + " where id=?"
+_PAST_BY_ID: Final = _PAST + " where id=?"
+_ENTRY_BY_ROWS: Final = _ENTRY + " where row between ? and ?"
+_PAST_BY_ROWS: Final = _PAST + " where row between ? and ?"
+_ENTRY_BY_SUBJECT: Final = _ENTRY + " where subject=?"
+_PAST_BY_SUBJECT: Final = _PAST + " where subject=?"
+_BANKS: Final = "select bank from banks where space=?1 and (?2 is null or name=?2)"
+_KEY_NUMBERS: Final = "select number from keys where bank=? and key=?"
+_DOCUMENTS: Final = (
+    "select " + document_rows.COLUMNS + " from documents where space=?1 and (?2 is null or bank=?2)"
+)
+_VERSIONS: Final = (
+    "select " + document_rows.COLUMNS + " from document_versions where space=?1 and (?2 is null or bank=?2)"
+)
+_DOCUMENT_BY_ID: Final = "select " + document_rows.COLUMNS + " from documents where id=?1"
+_VERSION_BY_ID: Final = "select " + document_rows.COLUMNS + " from document_versions where id=?1"
+_DERIVED: Final = "select record, is_document from derived where source=?"
+_DROP_ENTRY: Final = "delete from entries where row=?"
+_DROP_WORDS: Final = "insert into words(words, rowid, terms) values('delete',?,?)"
+_DROP_PAST: Final = "delete from past where number=?"
+_DROP_PAST_WORDS: Final = "insert into past_words(past_words, rowid, terms) values('delete',?,?)"
+_DROP_DERIVED: Final = "delete from derived where source=? or record=?"
+_DROP_DOCUMENT: Final = "delete from documents where id=?"
+_DROP_VERSIONS: Final = "delete from document_versions where id=?"
+_TOMBSTONE: Final = "insert or ignore into tombstones values(?,?)"
+_SET_ORIGIN: Final = "update entries set origin=?, hash=? where row=?"
+_SET_PAST_ORIGIN: Final = "update past set origin=?, hash=? where number=?"
+_HIDDEN_BY: Final = "select distinct id from past where by_entry=? and reason='hidden'"
+_NEWEST: Final = "select by_entry, reason from past where id=? order by version desc limit 1"
+_CHORES: Final = "select id, bank, key, payload, state from chores where space=?"
+_CLEAR_CHORE: Final = (
+    "update chores set payload=null, change=?, lease_until=case when state in ('queued','leased') then null else"
+    " lease_until end, state=case when state in ('queued','leased') then 'cancelled' else state end where id=?"
+)
+_IN_ROWS: Final = (
+    "select exists(select 1 from entries where row between ?1 and ?2) or"
+    " exists(select 1 from past where row between ?1 and ?2)"
+)
+_DROP_KEYS: Final = "delete from keys where bank=? and key=?"
+_RAISE_KEYS: Final = "update keys set high=max(high, ?) where bank=? and key=?"
+_SPEND: Final = "insert or replace into spent values(?,?,?)"
+
+
+@dataclass(slots=True)
+class Doomed:
+    """An entry with all its versions."""
+
+    id: bytes
+    place: Place
+    seq: int
+    last: int = 0
+    current: Record | None = None
+    past: list[Record] = field(default_factory=list[Record])
+
+    @property
+    def versions(self) -> int:
+        """How many rows it has."""
+        return len(self.past) + (self.current is not None)
+
+    @property
+    def records(self) -> list[Record]:
+        """All its rows."""
+        return self.past if self.current is None else [*self.past, self.current]
+
+
+def forget(ledger: Ledger, work: Work, operation: Forget) -> None:
+    """Erase what a selector names."""
+    space, selector = work.batch.space, operation.selector
+    entries = _selected_entries(ledger, space, selector)
+    documents = _selected_documents(ledger, space, selector)
+    seeds = {name.hex() for name in entries} | {name.hex() for name in documents}
+    taken = cascade(seeds, lambda wave: _derived_from(ledger, space, wave))
+    _take_along(ledger, taken, entries, documents)
+    gone = frozenset(name.hex() for name in (*entries, *documents))
+    heads = {doomed.place: ledger.place(space, doomed.place, make=False).seq for doomed in entries.values()}
+    returning = _returning(ledger, entries)
+    steps = [(name.hex(), doomed.last) for name, doomed in entries.items()]
+    steps += [(name.hex(), version) for name, version in documents.items()]
+    work.steps += [Step("forget", reference, version, 0) for reference, version in sorted(steps)]
+    _trim(ledger, space, taken.trimmed, gone)
+    _erase_entries(ledger, work, entries.values())
+    _erase_documents(ledger, work, documents)
+    for identifier in returning:
+        before, _, version = entry_rows.bring_back(ledger, work, identifier, None)
+        work.steps.append(Step("restore", identifier, before, version))
+    for place, seq in heads.items():
+        _release_key(ledger, space, place, seq)
+    chores = _clear_chores(ledger, work, selector, gone)
+    counts = {
+        "entries": len(entries), "versions": sum(doomed.versions for doomed in entries.values()),
+        "documents": len(documents), "chores": chores,
+    }  # fmt: skip
+    _leave_receipt(ledger, work, operation, counts)
+
+
+def _selected_entries(ledger: Ledger, space: str, selector: Selector) -> dict[bytes, Doomed]:
+    chosen: set[bytes] = set()
+    for record in _candidates(ledger, space, selector):
+        name = cast("bytes", record[1])
+        if name in chosen:
+            continue
+        owner, place, _ = ledger.names.of_row(ledger.connection, cast("int", record[0]))
+        if owner == space and _entry_selected(selector, place, record):
+            chosen.add(name)
+    return {name: _doomed(ledger, name) for name in sorted(chosen)}
+
+
+def _entry_selected(selector: Selector, place: Place, record: Record) -> bool:
+    subject = place.key if record[9] is None else record[9]
+    return (
+        (selector.bank is None or place.bank == selector.bank)
+        and (selector.key is None or place.key == selector.key)
+        and (selector.subject is None or subject == selector.subject)
+        and (not selector.ids or cast("bytes", record[1]).hex() in selector.ids)
+        and (selector.created_before_us is None or cast("int", record[12]) < selector.created_before_us)
+        and (selector.origin is None or origin_matches(selector.origin, origin_of(record[11])))
+    )
+
+
+def origin_matches(match: OriginMatch, origin: Origin) -> bool:
+    """Whether every given field of the selector equals the origin's."""
+    return (
+        (match.author is None or match.author == origin.author)
+        and (match.channel is None or match.channel == origin.channel)
+        and (match.agent_id is None or match.agent_id == origin.agent_id)
+        and (match.run_id is None or match.run_id == origin.run_id)
+        and (match.model is None or match.model == origin.model)
+    )
+
+
+def _candidates(ledger: Ledger, space: str, selector: Selector) -> Iterator[Record]:
+    """Rows that may be selected, by the narrowest way in."""
+    connection = ledger.connection
+    if selector.ids:
+        for identifier in selector.ids:
+            name = (bytes.fromhex(identifier),)
+            yield from connection.execute(_ENTRY_BY_ID, name).fetchall()
+            yield from connection.execute(_PAST_BY_ID, name).fetchall()
+        return
+    if selector.subject is not None:
+        yield from connection.execute(_ENTRY_BY_SUBJECT, (selector.subject,)).fetchall()
+        yield from connection.execute(_PAST_BY_SUBJECT, (selector.subject,)).fetchall()
+    key = selector.subject if selector.key is None else selector.key
+    for (bank,) in connection.execute(_BANKS, (space, selector.bank)).fetchall():
+        for bounds in _bounds(ledger, cast("int", bank), key):
+            yield from connection.execute(_ENTRY_BY_ROWS, bounds).fetchall()
+            yield from connection.execute(_PAST_BY_ROWS, bounds).fetchall()
+
+
+def _bounds(ledger: Ledger, bank: int, key: str | None) -> list[tuple[int, int]]:
+    if key is None:
+        return [ledger.layout.bank_rows(bank)]
+    numbers = ledger.connection.execute(_KEY_NUMBERS, (bank, key)).fetchall()
+    return [ledger.layout.key_rows(bank, cast("int", number)) for (number,) in numbers]
+
+
+def _doomed(ledger: Ledger, name: bytes) -> Doomed:
+    current = ledger.connection.execute(_ENTRY_BY_ID, (name,)).fetchone()
+    past = ledger.connection.execute(_PAST_BY_ID, (name,)).fetchall()
+    records = [*past, *([current] if current is not None else [])]
+    _, place, seq = ledger.names.of_row(ledger.connection, cast("int", records[0][0]))
+    last = max(cast("int", record[2]) for record in records)
+    return Doomed(name, place, seq, last, current, past)
+
+
+def _selected_documents(ledger: Ledger, space: str, selector: Selector) -> dict[bytes, int]:
+    if selector.created_before_us is not None:
+        return {}
+    rows: list[Record] = []
+    if selector.ids:
+        for identifier in selector.ids:
+            name = (bytes.fromhex(identifier),)
+            rows += ledger.connection.execute(_DOCUMENT_BY_ID, name).fetchall()
+            rows += ledger.connection.execute(_VERSION_BY_ID, name).fetchall()
+    else:
+        rows += ledger.connection.execute(_DOCUMENTS, (space, selector.bank)).fetchall()
+        rows += ledger.connection.execute(_VERSIONS, (space, selector.bank)).fetchall()
+    chosen = {cast("bytes", row[1]) for row in rows if row[2] == space and _document_selected(selector, row)}
+    return {name: _last_version(ledger, name) for name in sorted(chosen)}
+
+
+def _document_selected(selector: Selector, row: Record) -> bool:
+    subject = row[4] if row[9] is None else row[9]
+    return (
+        row[5] != "receipt"
+        and (selector.bank is None or row[3] == selector.bank)
+        and (selector.key is None or row[4] == selector.key)
+        and (selector.subject is None or subject == selector.subject)
+        and (selector.origin is None or origin_matches(selector.origin, origin_of(row[10])))
+    )
+
+
+def _last_version(ledger: Ledger, name: bytes) -> int:
+    rows = ledger.connection.execute(_DOCUMENT_BY_ID, (name,)).fetchall()
+    rows += ledger.connection.execute(_VERSION_BY_ID, (name,)).fetchall()
+    return max(cast("int", row[7]) for row in rows)
+
+
+def _derived_from(ledger: Ledger, space: str, wave: frozenset[str]) -> Iterable[Derived]:
+    seen: set[bytes] = set()
+    for source in sorted(wave):
+        for name, is_document in ledger.connection.execute(_DERIVED, (bytes.fromhex(source),)).fetchall():
+            if name in seen:
+                continue
+            seen.add(cast("bytes", name))
+            found = _derived(ledger, space, cast("bytes", name), is_document=bool(is_document))
+            if found is not None:
+                yield found
+
+
+def _derived(ledger: Ledger, space: str, name: bytes, *, is_document: bool) -> Derived | None:
+    if is_document:
+        rows = ledger.connection.execute(_DOCUMENT_BY_ID, (name,)).fetchall()
+        rows += ledger.connection.execute(_VERSION_BY_ID, (name,)).fetchall()
+        kept = [row for row in rows if row[2] == space and row[5] != "receipt"]
+        return (
+            Derived(name.hex(), frozenset(), is_document=True, is_summary=False, method="stated")
+            if kept
+            else None
+        )
+    rows = ledger.connection.execute(_ENTRY_BY_ID, (name,)).fetchall()
+    rows += ledger.connection.execute(_PAST_BY_ID, (name,)).fetchall()
+    if not rows or ledger.names.of_row(ledger.connection, cast("int", rows[0][0]))[0] != space:
+        return None
+    origins = [origin_of(row[11]) for row in rows]
+    return Derived(
+        name.hex(),
+        frozenset(source for origin in origins for source in origin.sources),
+        is_document=False,
+        is_summary=any(KINDS[cast("int", row[3])] == "summary" for row in rows),
+        method="merged" if any(origin.method == "merged" for origin in origins) else origins[0].method,
+    )
+
+
+def _take_along(
+    ledger: Ledger, taken: Cascade, entries: dict[bytes, Doomed], documents: dict[bytes, int]
+) -> None:
+    for reference in sorted(taken.erased):
+        name = bytes.fromhex(reference)
+        if ledger.connection.execute(_ENTRY_BY_ID, (name,)).fetchone() is not None or (
+            ledger.connection.execute(_PAST_BY_ID, (name,)).fetchone() is not None
+        ):
+            entries[name] = _doomed(ledger, name)
+        else:
+            documents[name] = _last_version(ledger, name)
+
+
+def _returning(ledger: Ledger, entries: dict[bytes, Doomed]) -> list[str]:
+    """Entries hidden by an erased summary, and by nothing since."""
+    found: set[str] = set()
+    for name in entries:
+        for (hidden,) in ledger.connection.execute(_HIDDEN_BY, (name,)).fetchall():
+            if hidden in entries or ledger.connection.execute(_ENTRY_BY_ID, (hidden,)).fetchone() is not None:
+                continue
+            newest = ledger.connection.execute(_NEWEST, (hidden,)).fetchone()
+            if newest == (name, "hidden"):
+                found.add(cast("bytes", hidden).hex())
+    return sorted(found)
+
+
+def _trim(ledger: Ledger, space: str, trimmed: frozenset[str], gone: frozenset[str]) -> None:
+    connection = ledger.connection
+    for reference in sorted(trimmed):
+        doomed = _doomed(ledger, bytes.fromhex(reference))
+        ledger.forget_place(space, doomed.place)
+        if doomed.current is not None:
+            record = _without(doomed.current, gone)
+            connection.execute(_SET_ORIGIN, (record[11], entry_hash(record), record[0]))
+        for past in doomed.past:
+            record = _without(past, gone)
+            connection.execute(_SET_PAST_ORIGIN, (record[11], entry_rows.past_hash(record[:-1]), record[-1]))
+
+
+def _without(record: Record, gone: frozenset[str]) -> Record:
+    origin = origin_of(record[11])
+    columns: list[Column] = list(record)
+    columns[11] = origin_column(replace(origin, sources=trimmed_sources(origin.sources, gone)))
+    return tuple(columns)
+
+
+def _erase_entries(ledger: Ledger, work: Work, entries: Iterable[Doomed]) -> None:
+    connection = ledger.connection
+    rows: dict[tuple[int, int], set[int]] = {}
+    for doomed in entries:
+        if doomed.current is not None:
+            row = cast("int", doomed.current[0])
+            connection.execute(_DROP_WORDS, (row, entry_rows.entry_words(doomed.current)))
+            connection.execute(_DROP_ENTRY, (row,))
+            rows.setdefault(ledger.layout.key_rows(*ledger.layout.range_of(row)), set()).add(row)
+        for past in doomed.past:
+            connection.execute(_DROP_PAST_WORDS, (past[-1], entry_rows.entry_words(past)))
+            connection.execute(_DROP_PAST, (past[-1],))
+        connection.execute(_DROP_DERIVED, (doomed.id, doomed.id))
+        connection.execute(_TOMBSTONE, (doomed.id, work.at))
+        ledger.forget_place(work.batch.space, doomed.place)
+    for (low, high), members in rows.items():
+        remove_slots(connection, low, high, members)
+
+
+def _erase_documents(ledger: Ledger, work: Work, documents: Iterable[bytes]) -> None:
+    for name in documents:
+        ledger.connection.execute(_DROP_DOCUMENT, (name,))
+        ledger.connection.execute(_DROP_VERSIONS, (name,))
+        ledger.connection.execute(_DROP_DERIVED, (name, name))
+        ledger.connection.execute(_TOMBSTONE, (name, work.at))
+
+
+def _release_key(ledger: Ledger, space: str, place: Place, seq: int) -> None:
+    """Remember how far a key has counted; when it is empty, forget its name."""
+    connection = ledger.connection
+    for (number,) in connection.execute(_BANKS, (space, place.bank)).fetchall():
+        bank = cast("int", number)
+        bounds = _bounds(ledger, bank, place.key)
+        if any(connection.execute(_IN_ROWS, rows).get for rows in bounds):
+            connection.execute(_RAISE_KEYS, (seq, bank, place.key))
+        else:
+            connection.execute(_DROP_KEYS, (bank, place.key))
+            connection.execute(_SPEND, (bank, hidden_name(ledger.salt(), bank, place.key), seq))
+    ledger.forget_place(space, place)
+
+
+def _clear_chores(ledger: Ledger, work: Work, selector: Selector, gone: frozenset[str]) -> int:
+    by_place = not selector.ids and selector.origin is None and selector.created_before_us is None
+    cleared = 0
+    for name, bank, key, payload, _ in ledger.connection.execute(_CHORES, (work.batch.space,)).fetchall():
+        at_place = (
+            by_place
+            and (selector.bank is None or bank == selector.bank)
+            and (selector.key is None or key == selector.key)
+            and (selector.subject is None or key == selector.subject)
+        )
+        if at_place or (payload is not None and names_any(load_json(cast("str", payload)), gone)):
+            ledger.connection.execute(_CLEAR_CHORE, (work.change, name))
+            cleared += 1
+    return cleared
+
+
+def _leave_receipt(ledger: Ledger, work: Work, operation: Forget, counts: dict[str, int]) -> None:
+    digest = operation.selector.digest()
+    value: dict[str, JsonValue] = {
+        "selector": digest, "by": operation.by, "reason": operation.reason, "counts": dict(counts), "at_us": work.at,
+    }  # fmt: skip
+    ref = DocumentRef("~receipts", "receipts", "receipt", work.batch.id)
+    document_rows.write_new(ledger, work, ref, work.change, dump_json(value))
+    work.receipts.append(
+        Receipt(
+            id=work.batch.id, space=work.batch.space, at_us=work.at, by=operation.by, reason=operation.reason,
+            selector=digest, counts=MappingProxyType(counts), stores=MappingProxyType({"sqlite": "done"}),
+        )
+    )  # fmt: skip
+    work.placed.append(Placed(work.batch.id, 0, 0))

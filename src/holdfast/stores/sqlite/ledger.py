@@ -1,0 +1,505 @@
+"""The ledger: applies batches inside one transaction of the write connection.
+
+Many batches share a transaction (group commit). Appends are gathered and written in the order of their rows when the
+transaction ends or another operation needs to see them; every other operation runs at once, behind a savepoint, so
+that a batch that fails takes only itself back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final, Protocol, cast
+
+import apsw
+
+from holdfast.errors import (
+    AlreadyExists,
+    EmbedderMismatch,
+    HoldfastError,
+    IdempotencyConflict,
+    VersionConflict,
+)
+from holdfast.model.batch import (
+    Append,
+    Batch,
+    Commit,
+    EntryVersion,
+    Head,
+    Idempotency,
+    Operation,
+    Placed,
+    Requirement,
+)
+from holdfast.model.document import DocumentRef
+from holdfast.model.forget import Receipt
+from holdfast.model.journal import Step
+from holdfast.model.scope import Place
+from holdfast.stores.sqlite.codec import origin_column, placed_of, placed_text, row_hash, steps_text
+from holdfast.stores.sqlite.db import Connection, Record
+from holdfast.stores.sqlite.layout import KeyRange, Layout
+from holdfast.stores.sqlite.pages import PAGE, Slot, seal, write_tail
+from holdfast.stores.sqlite.places import Names, bank_number, hidden_name
+from holdfast.stores.sqlite.prepared import Bodies, Body
+
+_LAST_AT: Final = "select at from journal order by cursor desc limit 1"
+_DIMENSIONS: Final = "select value from meta where name='dimensions'"
+_SET_DIMENSIONS: Final = "insert into meta values('dimensions', ?)"
+_SALT: Final = "select value from meta where name='salt'"
+_PUT_ENTRY: Final = "insert into entries values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+_PUT_WORDS: Final = "insert into words(rowid, terms) values(?,?)"
+_PUT_JOURNAL: Final = "insert into journal(id, space, at, origin, steps, undoes, hash) values(?,?,?,?,?,?,?)"
+_PUT_DERIVED: Final = "insert or ignore into derived values(?,?,?)"
+_PUT_IDEMPOTENCY: Final = "insert into idempotency values(?,?,?,?,?)"
+_IDEMPOTENCY: Final = "select digest, change, at, placed from idempotency where name=?"
+_DIGEST: Final = "select id from entries where digest=? and row between ? and ? and (expires is null or expires>=?) limit 1"
+_LAST_ROW: Final = (
+    "select max(coalesce((select max(row) from entries where row between ?1 and ?2), 0),"
+    " coalesce((select max(row) from past where row between ?1 and ?2), 0))"
+)
+_LAST_CREATED: Final = (
+    "select max(created) from entries where row>=(select max(row) from entries where row between ? and ?)"
+)
+_TAIL_COUNT: Final = "select count(*) from tail where row between ? and ?"
+_KEY: Final = (
+    "select number, base, high, disordered from keys where bank=? and key=? order by number desc limit 1"
+)
+_KEY_LOWS: Final = "select number, base from keys where bank=? and key=? order by number"
+_PUT_BANK: Final = "insert into banks(bank, space, name, next_key) values(?,?,?,0)"
+_NEXT_BANK: Final = "select coalesce(max(bank)+1, 0) from banks"
+_NEXT_KEY: Final = "update banks set next_key=next_key+1 where bank=? returning next_key-1"
+_PUT_KEY: Final = "insert into keys values(?,?,?,?,?,0)"
+_SPENT: Final = "delete from spent where bank=? and name=? returning high"
+_DISORDER: Final = "update keys set disordered=1 where bank=? and key=?"
+_PLACE_LIMIT: Final = 50_000
+
+
+@dataclass(slots=True)
+class PlaceState:
+    """What the writer remembers of a place between appends."""
+
+    bank: int
+    ranges: list[KeyRange]
+    seq: int
+    tail: int
+    last_created: int
+    disordered: bool
+    fresh: list[Slot] = field(default_factory=list[Slot])
+
+    @property
+    def current(self) -> KeyRange:
+        """The range that new entries go to."""
+        return self.ranges[-1]
+
+
+@dataclass(slots=True)
+class Pending:
+    """Rows of appends that are not written yet."""
+
+    entries: list[Record] = field(default_factory=list[Record])
+    words: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    derived: list[tuple[bytes, bytes, int]] = field(default_factory=list[tuple[bytes, bytes, int]])
+    places: list[PlaceState] = field(default_factory=list[PlaceState])
+    digests: set[tuple[int, bytes]] = field(default_factory=set[tuple[int, bytes]])
+
+
+class _NeedsSavepoint(HoldfastError):
+    """A batch of appends turned out to need more than gathering: it has to run behind a savepoint."""
+
+
+class IdTaken(AlreadyExists):
+    """A gathered append met an id that exists: any batch of the transaction may be the one."""
+
+
+@dataclass(slots=True)
+class Work:
+    """One batch while it is applied."""
+
+    batch: Batch
+    bodies: Bodies
+    at: int
+    now: int
+    change: bytes
+    placed: list[Placed] = field(default_factory=list[Placed])
+    steps: list[Step] = field(default_factory=list[Step])
+    receipts: list[Receipt] = field(default_factory=list[Receipt])
+    gathering: bool = False
+
+
+class Operations(Protocol):
+    """What the ledger leaves to the modules of entries, documents, chores and forgetting."""
+
+    def run(self, ledger: Ledger, work: Work, index: int, operation: Operation) -> None:
+        """Run one operation at once."""
+        ...
+
+    def merge(self, ledger: Ledger, work: Work, operation: Append, identifier: bytes) -> None:
+        """Fold an append into the equal entry that was found."""
+        ...
+
+    def entry_version(self, ledger: Ledger, space: str, identifier: str) -> int:
+        """The version of a visible entry; 0 when there is none."""
+        ...
+
+    def document_version(self, ledger: Ledger, space: str, ref: DocumentRef) -> int:
+        """The version of a visible document; 0 when there is none."""
+        ...
+
+
+class Ledger:
+    """Applies batches on one connection; not for use by two threads at once."""
+
+    def __init__(
+        self, connection: Connection, layout: Layout, now_us: Callable[[], int], operations: Operations
+    ) -> None:
+        self.connection = connection
+        self._operations = operations
+        self.layout = layout
+        self.names = Names(layout)
+        self.now_us = now_us
+        self._salt: bytes | None = None
+        self._places: dict[tuple[str, Place], PlaceState] = {}
+        self._last_at: int | None = None
+        self._dimensions: int | None = None
+        self._data_version = -1
+        self._pending = Pending()
+
+    # The transaction
+
+    def begin(self) -> None:
+        """Start a transaction; what was remembered is dropped when another connection has written since."""
+        self.connection.execute("begin immediate")
+        version = cast("int", self.connection.execute("pragma data_version").get)
+        if version != self._data_version:
+            self.drop_memory()
+            self._data_version = version
+
+    def commit(self) -> None:
+        """Write what is gathered and make the transaction durable."""
+        self.flush()
+        self.connection.execute("commit")
+
+    def rollback(self) -> None:
+        """Take the whole transaction back."""
+        self.drop_memory()
+        if self.connection.in_transaction:
+            self.connection.execute("rollback")
+
+    def drop_memory(self) -> None:
+        """Forget everything remembered across transactions."""
+        self._places.clear()
+        self._last_at = None
+        self._dimensions = None
+        self._pending = Pending()
+
+    def forget_place(self, space: str, place: Place) -> None:
+        """Read a place anew the next time."""
+        self._places.pop((space, place), None)
+
+    # One batch
+
+    def apply(self, batch: Batch, bodies: Bodies) -> Commit:
+        """Apply one batch inside the open transaction, or raise and leave the transaction as it was."""
+        if batch.idempotency is not None:
+            repeated = self._repeated(batch.space, batch.idempotency)
+            if repeated is not None:
+                return repeated
+        self._require(batch)
+        work = Work(batch, bodies, self._recorded_at(batch.at_us), self.now_us(), bytes.fromhex(batch.id))
+        if all(isinstance(operation, Append) for operation in batch.operations):
+            try:
+                self._gather(work)
+            except _NeedsSavepoint:
+                work = Work(batch, bodies, work.at, work.now, work.change)
+                self._run_guarded(work)
+        else:
+            self._run_guarded(work)
+        self._last_at = work.at
+        return Commit(batch.id, work.at, tuple(work.placed), tuple(work.receipts))
+
+    def _gather(self, work: Work) -> None:
+        """Apply a batch of appends without writing yet; on an error the gathered rows are dropped again."""
+        pending = self._pending
+        sizes = len(pending.entries), len(pending.words), len(pending.derived)
+        touched: list[PlaceState] = []
+        work.gathering = True
+        try:
+            for index, operation in enumerate(work.batch.operations):
+                self.append(work, cast("Append", operation), work.bodies[index], touched)
+            self._record(work)
+        except HoldfastError:
+            del pending.entries[sizes[0] :], pending.words[sizes[1] :], pending.derived[sizes[2] :]
+            for state in reversed(touched):
+                state.seq -= 1
+                state.fresh.pop()
+            self.flush()
+            self._places.clear()
+            raise
+
+    def _run_guarded(self, work: Work) -> None:
+        self.flush()
+        self.connection.execute("savepoint batch")
+        work.gathering = False
+        try:
+            for index, operation in enumerate(work.batch.operations):
+                self._operations.run(self, work, index, operation)
+                self.flush()
+            self._record(work)
+        except BaseException:
+            self._pending = Pending()
+            self.connection.execute("rollback to batch")
+            self.connection.execute("release batch")
+            last_at = self._last_at
+            self.drop_memory()
+            self._last_at = last_at
+            raise
+        self.connection.execute("release batch")
+
+    # Appends
+
+    def append(self, work: Work, operation: Append, body: Body, touched: list[PlaceState]) -> None:
+        """Give an entry its row and gather what has to be written."""
+        state = self.place(work.batch.space, operation.place)
+        if operation.digest is not None and self._merge_equal(work, operation, state):
+            return
+        if body.dimensions:
+            self.check_dimensions(body.dimensions)
+        kept = state.ranges[-1]
+        seq = state.seq + 1
+        if seq - kept.base > self.layout.range_size:
+            if work.gathering:
+                raise _NeedsSavepoint("the key needs a second range")
+            kept = self._next_range(state, operation.place)
+        row = kept.low + seq - kept.base
+        state.seq = seq
+        columns = body.columns
+        created = cast("int", columns[9])
+        if created < state.last_created:
+            self._mark_disordered(state, operation.place.key)
+        else:
+            state.last_created = created
+        identifier = body.id
+        pending = self._pending
+        record = (
+            row, identifier, 1, *columns, work.at, body.expires, work.change, 1, operation.digest,
+        )  # fmt: skip
+        pending.entries.append((*record, entry_hash(record)))
+        pending.words.append((row, body.words))
+        if not state.fresh:
+            pending.places.append(state)
+        state.fresh.append(Slot(row, body.length, body.vectors, body.scales))
+        touched.append(state)
+        for source in body.origin.sources:
+            pending.derived.append((bytes.fromhex(source), identifier, 0))
+        reference = operation.draft.id
+        work.placed.append(Placed(reference, seq, 1))
+        work.steps.append(Step("append", reference, 0, 1))
+
+    def _merge_equal(self, work: Work, operation: Append, state: PlaceState) -> bool:
+        digest = cast("bytes", operation.digest)
+        mark = (id(state), digest)
+        if work.gathering and mark in self._pending.digests:
+            raise _NeedsSavepoint("an equal entry is gathered already")
+        for kept in state.ranges:
+            found = self.connection.execute(_DIGEST, (digest, kept.low, kept.high, work.now)).fetchone()
+            if found is not None:
+                if work.gathering:
+                    raise _NeedsSavepoint("an equal entry is stored already")
+                self._operations.merge(self, work, operation, cast("bytes", found[0]))
+                return True
+        self._pending.digests.add(mark)
+        return False
+
+    def flush(self) -> None:
+        """Write the gathered appends in the order of their rows."""
+        pending = self._pending
+        if not pending.entries:
+            pending.digests.clear()
+            return
+        self._pending = Pending()
+        connection = self.connection
+        try:
+            connection.executemany(_PUT_ENTRY, sorted(pending.entries))
+        except apsw.ConstraintError as error:
+            raise IdTaken("an entry with this id exists already", hint="make a new id") from error
+        connection.executemany(_PUT_WORDS, sorted(pending.words))
+        if pending.derived:
+            connection.executemany(_PUT_DERIVED, pending.derived)
+        self._flush_slots(pending.places)
+
+    def _flush_slots(self, places: list[PlaceState]) -> None:
+        loose: list[Slot] = []
+        for state in places:
+            fresh = state.fresh
+            if not fresh:
+                continue
+            state.fresh = []
+            if state.tail + len(fresh) < PAGE:
+                loose += fresh
+                state.tail += len(fresh)
+            else:
+                kept = state.current
+                state.tail = seal(self.connection, kept.low, kept.high, fresh)
+        if loose:
+            loose.sort(key=_slot_row)
+            write_tail(self.connection, loose)
+
+    # Journal, idempotency, requirements
+
+    def _record(self, work: Work) -> None:
+        batch = work.batch
+        origin = origin_column(batch.origin)
+        steps = steps_text(work.steps)
+        undoes = " ".join(batch.undoes) or None
+        guard = row_hash(work.change, batch.space, work.at, origin, steps, undoes)
+        try:
+            self.connection.execute(
+                _PUT_JOURNAL, (work.change, batch.space, work.at, origin, steps, undoes, guard)
+            )
+        except apsw.ConstraintError as error:
+            raise AlreadyExists(f"the change {batch.id} exists already", hint="make a new id") from error
+        if batch.idempotency is not None:
+            name = idempotency_name(batch.space, batch.idempotency)
+            row = (name, batch.idempotency.digest, work.change, work.at, placed_text(work.placed))
+            self.connection.execute(_PUT_IDEMPOTENCY, row)
+
+    def _repeated(self, space: str, idempotency: Idempotency) -> Commit | None:
+        found = self.connection.execute(_IDEMPOTENCY, (idempotency_name(space, idempotency),)).fetchone()
+        if found is None:
+            return None
+        digest, change, at, placed = cast("tuple[bytes, bytes, int, str]", found)
+        if digest != idempotency.digest:
+            raise IdempotencyConflict(
+                f"the idempotency key {idempotency.key!r} was used with other content", hint="use a new key"
+            )
+        return Commit(change.hex(), at, placed_of(placed), duplicate=True)
+
+    def _require(self, batch: Batch) -> None:
+        if not batch.requires:
+            return
+        for requirement in batch.requires:
+            found, expected = self._compared(batch.space, requirement)
+            if found != expected:
+                raise VersionConflict(
+                    f"the record has version {found}, not {expected}",
+                    hint="read it again and repeat the change",
+                )
+
+    def _compared(self, space: str, requirement: Requirement) -> tuple[int, int]:
+        """What is there, and what is required."""
+        if isinstance(requirement, EntryVersion):
+            self.flush()
+            return self._operations.entry_version(self, space, requirement.id), requirement.version
+        if isinstance(requirement, Head):
+            return self.place(space, requirement.place, make=False).seq, requirement.seq
+        found = self._operations.document_version(self, space, requirement.ref)
+        return found, max(found, 1) if requirement.version is None else requirement.version
+
+    def _recorded_at(self, at_us: int) -> int:
+        if self._last_at is None:
+            found = self.connection.execute(_LAST_AT).fetchone()
+            self._last_at = -1 if found is None else cast("int", found[0])
+        return max(at_us, self._last_at + 1)
+
+    def check_dimensions(self, sizes: frozenset[int]) -> None:
+        """Raise ``EmbedderMismatch`` unless these are the dimensions of the store; the first vector fixes them."""
+        if self._dimensions is None:
+            found = self.connection.execute(_DIMENSIONS).fetchone()
+            self._dimensions = None if found is None else cast("int", found[0])
+        if len(sizes) > 1 or (self._dimensions is not None and self._dimensions not in sizes):
+            raise EmbedderMismatch(
+                f"vectors of {sorted(sizes)} dimensions do not fit the {self._dimensions} of this store",
+                hint="use the embedder that the store was made with, or a new file",
+            )
+        if self._dimensions is None:
+            (self._dimensions,) = sizes
+            self.connection.execute(_SET_DIMENSIONS, (self._dimensions,))
+
+    # Places
+
+    def place(self, space: str, place: Place, *, make: bool = True) -> PlaceState:
+        """What is known of a place; it is numbered first when it is new."""
+        name = (space, place)
+        state = self._places.get(name)
+        if state is None:
+            self.flush()
+            state = self._read_place(space, place, make=make)
+            if state.ranges:
+                if len(self._places) >= _PLACE_LIMIT:
+                    self._places.clear()
+                self._places[name] = state
+        return state
+
+    def _read_place(self, space: str, place: Place, *, make: bool) -> PlaceState:
+        bank = bank_number(self.connection, space, place.bank)
+        if bank is None:
+            if not make:
+                return PlaceState(-1, [], 0, 0, 0, disordered=False)
+            bank = self.layout.check_bank(cast("int", self.connection.execute(_NEXT_BANK).get))
+            self.connection.execute(_PUT_BANK, (bank, space, place.bank))
+        found = self.connection.execute(_KEY, (bank, place.key)).fetchone()
+        if found is None:
+            return self._new_place(bank, place.key, make=make)
+        high, disordered = cast("tuple[int, int]", found[2:])
+        ranges = [
+            KeyRange(*self.layout.key_rows(bank, cast("int", number)), cast("int", base))
+            for number, base in self.connection.execute(_KEY_LOWS, (bank, place.key))
+        ]
+        kept = ranges[-1]
+        last = cast("int", self.connection.execute(_LAST_ROW, (kept.low, kept.high)).get)
+        seq = max(high, kept.seq_of(last) if last else kept.base)
+        tail = cast("int", self.connection.execute(_TAIL_COUNT, (kept.low, kept.high)).get)
+        newest = cast("int | None", self.connection.execute(_LAST_CREATED, (kept.low, kept.high)).get)
+        return PlaceState(bank, ranges, seq, tail, -(1 << 62) if newest is None else newest, bool(disordered))
+
+    def _new_place(self, bank: int, key: str, *, make: bool) -> PlaceState:
+        high = 0
+        name = hidden_name(self.salt(), bank, key)
+        spent = self.connection.execute(_SPENT, (bank, name)).fetchone()
+        if spent is not None:
+            high = cast("int", spent[0])
+        elif not make:
+            return PlaceState(bank, [], 0, 0, 0, disordered=False)
+        kept = self._number_key(bank, key, high, high)
+        return PlaceState(bank, [kept], high, 0, -(1 << 62), disordered=False)
+
+    def _number_key(self, bank: int, key: str, base: int, high: int) -> KeyRange:
+        number = self.layout.check_key(cast("int", self.connection.execute(_NEXT_KEY, (bank,)).get))
+        self.connection.execute(_PUT_KEY, (bank, number, key, base, high))
+        return KeyRange(*self.layout.key_rows(bank, number), base)
+
+    def _next_range(self, state: PlaceState, place: Place) -> KeyRange:
+        kept = self._number_key(state.bank, place.key, state.seq, state.seq)
+        if state.disordered:
+            self.connection.execute(_DISORDER, (state.bank, place.key))
+        state.ranges.append(kept)
+        state.tail = 0
+        return kept
+
+    def _mark_disordered(self, state: PlaceState, key: str) -> None:
+        if not state.disordered:
+            state.disordered = True
+            self.connection.execute(_DISORDER, (state.bank, key))
+
+    def salt(self) -> bytes:
+        """The file's own salt for names that must not tell what they name."""
+        if self._salt is None:
+            self._salt = cast("bytes", self.connection.execute(_SALT).get)
+        return self._salt
+
+
+def entry_hash(record: Record) -> bytes:
+    """The guard of an entry's row: of everything but ``seen``."""
+    return row_hash(*record[:16], record[17])
+
+
+def idempotency_name(space: str, idempotency: Idempotency) -> bytes:
+    """The stored name of an idempotency key: unique in its place, telling nothing of either."""
+    place = idempotency.place
+    joined = f"{space}\x00{place.bank}\x00{place.key}\x00{idempotency.key}"
+    return blake2b(joined.encode(), digest_size=16).digest()
+
+
+def _slot_row(slot: Slot) -> int:
+    return slot.row

@@ -1,0 +1,164 @@
+"""The tail and the pages: lengths and vectors of each key, row by row at first, then 128 entries a page."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from holdfast.stores.sqlite.codec import row_hash
+from holdfast.stores.sqlite.db import Connection
+
+PAGE: Final = 128
+_TAIL: Final = "select row, length, vectors, scales from tail where row between ? and ? order by row"
+_TAIL_CLEAR: Final = "delete from tail where row=?"
+_TAIL_PUT: Final = "insert into tail values(?,?,?,?)"
+_PAGE_PUT: Final = "insert into pages values(?,?,?,?,?,?,?,?)"
+_VECTORS_PUT: Final = "insert into vectors values(?,?,?,?)"
+_PAGES: Final = "select first, rows, lengths, chunks from pages where first between ? and ? order by first"
+_CANDIDATES: Final = "select first, rows, lengths, chunks from pages where first between ? and ? and last>=? order by first desc"
+_VECTORS: Final = "select data, scales from vectors where first=?"
+_PAGE_DROP: Final = "delete from pages where first=?"
+_VECTORS_DROP: Final = "delete from vectors where first=?"
+_TAIL_ONE: Final = "select length, vectors, scales from tail where row=?"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What an entry has in the tail or in a page: its row, its length in terms, its vectors."""
+
+    row: int
+    length: int
+    vectors: bytes | None
+    scales: bytes | None
+
+
+def tail_of(connection: Connection, low: int, high: int) -> list[Slot]:
+    """The tail slots of a range of rows."""
+    return [Slot(*cast("tuple[int, int, bytes | None, bytes | None]", row)) for row in connection.execute(
+        _TAIL, (low, high))]  # fmt: skip
+
+
+def write_tail(connection: Connection, slots: Iterable[Slot]) -> None:
+    """Add slots to the tail."""
+    connection.executemany(_TAIL_PUT, [(slot.row, slot.length, slot.vectors, slot.scales) for slot in slots])
+
+
+def write_page(connection: Connection, slots: Sequence[Slot]) -> None:
+    """Write a page of slots, which are in the order of their rows."""
+    rows = array("q", [slot.row for slot in slots]).tobytes()
+    lengths = array("I", [slot.length for slot in slots]).tobytes()
+    chunks = array("H", [len(slot.scales or b"") // 4 for slot in slots]).tobytes()
+    terms = sum(slot.length for slot in slots)
+    first, last = slots[0].row, slots[-1].row
+    guard = row_hash(first, last, len(slots), terms, rows, lengths, chunks)
+    connection.execute(_PAGE_PUT, (first, last, len(slots), terms, rows, lengths, chunks, guard))
+    data = b"".join([slot.vectors or b"" for slot in slots])
+    if data:
+        scales = b"".join([slot.scales or b"" for slot in slots])
+        connection.execute(_VECTORS_PUT, (first, data, scales, row_hash(first, data, scales)))
+
+
+def seal(connection: Connection, low: int, high: int, fresh: Sequence[Slot]) -> int:
+    """Add fresh slots to a range, filling as many whole pages as the tail and they give; the new size of the tail."""
+    kept = tail_of(connection, low, high)
+    slots = sorted([*kept, *fresh], key=lambda slot: slot.row)
+    full = len(slots) // PAGE * PAGE
+    if full:
+        sealed = slots[:full]
+        connection.executemany(_TAIL_CLEAR, [(slot.row,) for slot in kept if slot.row <= sealed[-1].row])
+        for start in range(0, full, PAGE):
+            write_page(connection, sealed[start : start + PAGE])
+    rows = {slot.row for slot in kept}
+    write_tail(connection, [slot for slot in slots[full:] if slot.row not in rows])
+    return len(slots) - full
+
+
+def take_slot(connection: Connection, row: int, low: int) -> Slot | None:
+    """Remove the slot of a row from the tail or from its page, and return it."""
+    found = connection.execute(_TAIL_ONE, (row,)).fetchone()
+    if found is not None:
+        connection.execute(_TAIL_CLEAR, (row,))
+        return Slot(row, *cast("tuple[int, bytes | None, bytes | None]", found))
+    for first, slots in _pages_with(connection, row, low):
+        connection.execute(_PAGE_DROP, (first,))
+        connection.execute(_VECTORS_DROP, (first,))
+        rest = [slot for slot in slots if slot.row != row]
+        if rest:
+            write_page(connection, rest)
+        return next(slot for slot in slots if slot.row == row)
+    return None
+
+
+def _pages_with(connection: Connection, row: int, low: int) -> Iterator[tuple[int, list[Slot]]]:
+    for first, rows, lengths, chunks in connection.execute(_CANDIDATES, (low, row, row)).fetchall():
+        held = array("q")
+        held.frombytes(cast("bytes", rows))
+        if row in held:
+            yield cast("int", first), slots_of(connection, cast("int", first), held, lengths, chunks)
+            return
+
+
+def slots_of(
+    connection: Connection, first: int, rows: array[int], lengths: object, chunks: object
+) -> list[Slot]:
+    """The slots of a page."""
+    sizes = array("I")
+    sizes.frombytes(cast("bytes", lengths))
+    counts = array("H")
+    counts.frombytes(cast("bytes", chunks))
+    stored = connection.execute(_VECTORS, (first,)).fetchone()
+    data, scales = cast("tuple[bytes, bytes]", stored) if stored else (b"", b"")
+    total = len(scales) // 4
+    size = len(data) // total if total else 0
+    slots: list[Slot] = []
+    at = 0
+    for row, length, count in zip(rows, sizes, counts, strict=True):
+        if count:
+            slots.append(
+                Slot(row, length, data[at * size : (at + count) * size], scales[at * 4 : (at + count) * 4])
+            )
+        else:
+            slots.append(Slot(row, length, None, None))
+        at += count
+    return slots
+
+
+def pages_of(connection: Connection, low: int, high: int) -> Iterator[list[Slot]]:
+    """Pages of a range, then its tail, as slots; rows of one page ascend, pages may overlap."""
+    for first, rows, lengths, chunks in connection.execute(_PAGES, (low, high)).fetchall():
+        held = array("q")
+        held.frombytes(cast("bytes", rows))
+        yield slots_of(connection, cast("int", first), held, lengths, chunks)
+    yield tail_of(connection, low, high)
+
+
+def lengths_of(connection: Connection, low: int, high: int) -> dict[int, int]:
+    """The length of every entry of a range, by row."""
+    found: dict[int, int] = {}
+    for _, rows, lengths, _ in connection.execute(_PAGES, (low, high)):
+        held = array("q")
+        held.frombytes(cast("bytes", rows))
+        sizes = array("I")
+        sizes.frombytes(cast("bytes", lengths))
+        found.update(zip(held, sizes, strict=True))
+    for row, length, _, _ in connection.execute(_TAIL, (low, high)):
+        found[cast("int", row)] = cast("int", length)
+    return found
+
+
+def remove_slots(connection: Connection, low: int, high: int, rows: set[int]) -> None:
+    """Remove the slots of many rows of a range, rewriting each page once."""
+    connection.executemany(_TAIL_CLEAR, [(row,) for row in sorted(rows)])
+    for first, held_rows, lengths, chunks in connection.execute(_PAGES, (low, high)).fetchall():
+        held = array("q")
+        held.frombytes(cast("bytes", held_rows))
+        if rows.isdisjoint(held):
+            continue
+        slots = slots_of(connection, cast("int", first), held, lengths, chunks)
+        connection.execute(_PAGE_DROP, (first,))
+        connection.execute(_VECTORS_DROP, (first,))
+        rest = [slot for slot in slots if slot.row not in rows]
+        if rest:
+            write_page(connection, rest)

@@ -1,0 +1,66 @@
+"""Numbering: which bank and key stand behind which rows."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Final, cast
+
+from holdfast.model.scope import Place
+from holdfast.stores.sqlite.db import Connection
+from holdfast.stores.sqlite.layout import KeyRange, Layout
+
+_BANK: Final = "select bank from banks where space=? and name=?"
+_KEY_RANGES: Final = "select number, base from keys where bank=? and key=? order by number"
+_BANK_KEYS: Final = "select key, number, base from keys where bank=? order by key, number"
+_NAMES: Final = "select b.space, b.name, k.key, k.base from keys k join banks b on b.bank=k.bank where k.bank=? and k.number=?"
+
+
+def bank_number(connection: Connection, space: str, bank: str) -> int | None:
+    """The number of a bank, if it holds anything."""
+    found = connection.execute(_BANK, (space, bank)).fetchone()
+    return None if found is None else cast("int", found[0])
+
+
+def key_ranges(connection: Connection, layout: Layout, bank: int, key: str) -> list[KeyRange]:
+    """The ranges of a key in the order of their seqs."""
+    return [
+        KeyRange(*layout.key_rows(bank, cast("int", number)), cast("int", base))
+        for number, base in connection.execute(_KEY_RANGES, (bank, key))
+    ]
+
+
+def bank_keys(connection: Connection, layout: Layout, bank: int) -> dict[str, list[KeyRange]]:
+    """All keys of a bank by code points, with their ranges."""
+    found: dict[str, list[KeyRange]] = {}
+    for key, number, base in connection.execute(_BANK_KEYS, (bank,)):
+        found.setdefault(cast("str", key), []).append(
+            KeyRange(*layout.key_rows(bank, cast("int", number)), cast("int", base))
+        )
+    return found
+
+
+class Names:
+    """Remembers whom rows belong to. Numbers are never given twice, so what was once true stays true."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._known: dict[tuple[int, int], tuple[str, Place, KeyRange]] = {}
+
+    def of_row(self, connection: Connection, row: int) -> tuple[str, Place, int]:
+        """Space, place and seq of a row that exists."""
+        numbers = self._layout.range_of(row)
+        known = self._known.get(numbers)
+        if known is None:
+            space, bank, key, base = cast(
+                "tuple[str, str, str, int]", connection.execute(_NAMES, numbers).fetchone()
+            )
+            known = (space, Place(bank, key), KeyRange(*self._layout.key_rows(*numbers), base))
+            if len(self._known) > 100_000:
+                self._known.clear()
+            self._known[numbers] = known
+        return known[0], known[1], known[2].seq_of(row)
+
+
+def hidden_name(salt: bytes, bank: int, key: str) -> bytes:
+    """A name for a key that was forgotten: enough to go on counting, not enough to tell the key."""
+    return blake2b(key.encode(), key=salt, salt=bank.to_bytes(8, "big"), digest_size=16).digest()

@@ -1,0 +1,134 @@
+"""Reading documents, the journal, chores and tombstones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from holdfast.errors import HistoryUnavailable
+from holdfast.model.chore import Chore, ChoreState
+from holdfast.model.document import Document, DocumentRef, kept_versions
+from holdfast.model.forget import OriginMatch
+from holdfast.model.journal import Change
+from holdfast.model.scope import Scope
+from holdfast.stores.sqlite import chore_rows, document_rows
+from holdfast.stores.sqlite.codec import change_of, chore_of, document_of
+from holdfast.stores.sqlite.forgetting import origin_matches
+from holdfast.stores.sqlite.reading import Reading
+
+_NAMED: Final = " where space=? and bank=? and key=? and kind=? and name=?"
+_DOCUMENT: Final = "select " + document_rows.COLUMNS + " from documents" + _NAMED
+_VERSION_COLUMNS: Final = document_rows.COLUMNS + ", ended, ended_change"
+_PAST_DOCUMENTS: Final = (
+    "select " + _VERSION_COLUMNS + " from document_versions" + _NAMED + " order by version"
+)
+_DOCUMENTS: Final = (
+    "select "
+    + document_rows.COLUMNS
+    + " from documents where space=? and bank=? and key=? and kind=? and position>?"
+    " and (expires is null or expires>=?) and substr(name, 1, ?)=? order by position limit ?"
+)
+_BY_ID: Final = "select " + document_rows.COLUMNS + " from documents where id=?"
+_PAST_BY_ID: Final = "select " + _VERSION_COLUMNS + " from document_versions where id=? order by version"
+_JOURNAL: Final = "select cursor, id, space, at, origin, steps, undoes from journal "
+_CHANGES: Final = _JOURNAL + "where space=? and cursor>? order by cursor"
+_CHANGE: Final = _JOURNAL + "where id=? and space=?"
+_CHORES: Final = (
+    "select "
+    + chore_rows.COLUMNS
+    + " from chores where space=?1 and (?2 is null or bank=?2) and (?3 is null or key=?3)"
+    " order by id"
+)
+_NEXT_DUE: Final = (
+    "select min(due) from (select min(due) as due from chores where state='queued'"
+    " union all select min(lease_until) from chores where state='leased')"
+)
+_ERASED: Final = "select 1 from tombstones where id=?"
+
+
+def _covers(scope: Scope, ref: DocumentRef) -> bool:
+    return (scope.bank is None or scope.bank == ref.bank) and (scope.key is None or scope.key == ref.key)
+
+
+def document(reading: Reading, scope: Scope, ref: DocumentRef, as_of_us: int | None) -> Document | None:
+    """The visible document of a name, or the one of an earlier time."""
+    if as_of_us is not None and kept_versions(ref.kind) == 0:
+        raise HistoryUnavailable(f"documents of kind {ref.kind!r} keep no earlier versions")
+    if not _covers(scope, ref):
+        return None
+    names = document_rows.name_columns(scope.space, ref)
+    with reading.snapshot() as connection:
+        row = connection.execute(_DOCUMENT, names).fetchone()
+        now = None if row is None else document_of(row)
+        if as_of_us is None:
+            return now if now is not None and now.visible(reading.now_us()) else None
+        past = [document_of(kept) for kept in connection.execute(_PAST_DOCUMENTS, names)]
+    held = [*past, *([now] if now is not None else [])]
+    if held and held[0].version > 1 and as_of_us < held[0].recorded_us:
+        raise HistoryUnavailable(
+            f"the {ref.kind} {ref.name!r} keeps {kept_versions(ref.kind)} versions; that time is before the oldest"
+        )
+    return next((version for version in reversed(held) if version.known(as_of_us)), None)
+
+
+def documents(
+    reading: Reading, scope: Scope, kind: str, prefix: str, after: int, limit: int
+) -> list[Document]:
+    """Visible documents of a kind in a place, in the order of first insertion."""
+    place = scope.place
+    arguments = (
+        scope.space, place.bank, place.key, kind, after, reading.now_us(), len(prefix), prefix, limit
+    )  # fmt: skip
+    return [document_of(row) for row in reading.connection.execute(_DOCUMENTS, arguments)]
+
+
+def document_versions(reading: Reading, scope: Scope, identifier: str) -> list[Document]:
+    """Kept versions of a document, the current one last."""
+    name = (bytes.fromhex(identifier),)
+    with reading.snapshot() as connection:
+        rows = connection.execute(_PAST_BY_ID, name).fetchall() + connection.execute(_BY_ID, name).fetchall()
+    found = [document_of(row) for row in rows]
+    return [version for version in found if version.space == scope.space and _covers(scope, version.ref)]
+
+
+def changes(
+    reading: Reading, scope: Scope, after: int, limit: int, origin: OriginMatch | None
+) -> list[Change]:
+    """Changes of a space in commit order."""
+    found: list[Change] = []
+    with reading.snapshot() as connection:
+        for row in connection.execute(_CHANGES, (scope.space, after)):
+            change = change_of(row)
+            if origin is None or origin_matches(origin, change.origin):
+                found.append(change)
+                if len(found) >= limit:
+                    break
+    return found
+
+
+def change(reading: Reading, scope: Scope, identifier: str) -> Change | None:
+    """One change of a space."""
+    row = reading.connection.execute(_CHANGE, (bytes.fromhex(identifier), scope.space)).fetchone()
+    return None if row is None else change_of(row)
+
+
+def chores(reading: Reading, scope: Scope, states: Sequence[ChoreState], limit: int) -> list[Chore]:
+    """Chores of a scope, oldest first."""
+    rows = reading.connection.execute(_CHORES, (scope.space, scope.bank, scope.key)).fetchall()
+    found = [chore_of(row) for row in rows]
+    return [chore for chore in found if not states or chore.state in states][:limit]
+
+
+def next_due_us(reading: Reading) -> int | None:
+    """When something is due next."""
+    return cast("int | None", reading.connection.execute(_NEXT_DUE).get)
+
+
+def erased(reading: Reading, ids: Sequence[str]) -> set[str]:
+    """Those of the ids that have a tombstone."""
+    with reading.snapshot() as connection:
+        return {
+            identifier
+            for identifier in ids
+            if connection.execute(_ERASED, (bytes.fromhex(identifier),)).fetchone() is not None
+        }

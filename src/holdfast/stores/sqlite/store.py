@@ -1,0 +1,276 @@
+"""The store on one SQLite file."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.errors import StoreClosed, StoreForked, StoreReadOnly
+from holdfast.model.batch import Batch, Commit
+from holdfast.model.chore import Chore, ChoreState
+from holdfast.model.document import Document, DocumentRef
+from holdfast.model.entry import Entry, Quantised
+from holdfast.model.forget import OriginMatch
+from holdfast.model.journal import Change
+from holdfast.model.scope import Scope
+from holdfast.model.window import EntryPage, KeyInfo, Window
+from holdfast.ports.clock import Clock
+from holdfast.ports.store import CheckReport, Store, WordStats
+from holdfast.stores.sqlite import chore_rows, entry_reads, index_reads, record_reads, upkeep
+from holdfast.stores.sqlite.checkpoint import Checkpointer
+from holdfast.stores.sqlite.db import Connection
+from holdfast.stores.sqlite.files import WriteLock, connect, prepare, refuse_network
+from holdfast.stores.sqlite.layout import DEFAULT, Layout
+from holdfast.stores.sqlite.ledger import Ledger
+from holdfast.stores.sqlite.operations import SqliteOperations
+from holdfast.stores.sqlite.prepared import bodies_of
+from holdfast.stores.sqlite.readers import Readers
+from holdfast.stores.sqlite.reading import Reading
+from holdfast.stores.sqlite.writer import Writer
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """An engine on one file: a writer thread that commits in groups, readers beside it, several processes on the file.
+
+    Made by ``open``. Usable from any task, thread and event loop of the process that opened it.
+    """
+
+    def __init__(self, path: Path, clock: Clock, *, readonly: bool, vfs: str | None, layout: Layout) -> None:
+        self._path = path
+        self._clock = clock
+        self._readonly = readonly
+        self._vfs = vfs
+        self._layout = layout
+        self._process = os.getpid()
+        self._lock = WriteLock(path)
+        self._readers = Readers(path, self._make_reading)
+        self._writer: Writer | None = None
+        self._checkpointer: Checkpointer | None = None
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        path: str | Path,
+        *,
+        clock: Clock,
+        readonly: bool = False,
+        vfs: str | None = None,
+        layout: Layout = DEFAULT,
+    ) -> SqliteStore:
+        """Open a file, making it when it is missing. ``readonly`` opens an existing one without touching it.
+
+        ``vfs`` names an apsw VFS, for tests that watch or fail the I/O; ``layout`` how rows are numbered, which has to
+        stay the same for the life of a file.
+        """
+        store = cls(Path(os.path.abspath(path)), clock, readonly=readonly, vfs=vfs, layout=layout)
+        store._start()
+        return store
+
+    def _start(self) -> None:
+        refuse_network(self._path)
+        if not self._readonly:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        connection = self._connect()
+        try:
+            prepare(connection, self._path, self._lock, readonly=self._readonly)
+        finally:
+            connection.close()
+        if not self._readonly:
+            self._writer = Writer(self._path, self._connect, self._make_ledger, self._lock)
+            self._checkpointer = Checkpointer(self._connect, self._writer, self._lock)
+        atexit.register(self._close)
+
+    def _connect(self) -> Connection:
+        return connect(self._path, readonly=self._readonly, vfs=self._vfs)
+
+    def _make_ledger(self, connection: Connection) -> Ledger:
+        return Ledger(connection, self._layout, self._clock.now_us, SqliteOperations())
+
+    def _make_reading(self) -> Reading:
+        return Reading(self._connect(), self._path, self._layout, self._clock.now_us)
+
+    def _check_usable(self) -> None:
+        if os.getpid() != self._process:
+            raise StoreForked(
+                f"{self._path} was opened before a fork",
+                hint="open it again in the child process, or fork before opening",
+            )
+        if self._closed:
+            raise StoreClosed(f"{self._path} was closed", hint="open it again")
+
+    def _writing(self) -> Writer:
+        self._check_usable()
+        if self._writer is None:
+            raise StoreReadOnly(f"{self._path} was opened read-only", hint="open it without ?mode=ro")
+        return self._writer
+
+    async def _read(self, ask: Callable[[Reading], T]) -> T:
+        self._check_usable()
+        return await self._readers.read(ask)
+
+    # Commits
+
+    async def commit(self, batch: Batch) -> Commit:
+        """See ``Commits.commit``."""
+        return await self._writing().commit(batch, bodies_of(batch))
+
+    # Entries
+
+    async def load(self, scope: Scope, window: Window) -> EntryPage:
+        """See ``Entries.load``."""
+        return await self._read(lambda reading: entry_reads.load(reading, scope, window))
+
+    async def find(self, scope: Scope, ids: Sequence[str], *, as_of_us: int | None = None) -> list[Entry]:
+        """See ``Entries.find``."""
+        return await self._read(lambda reading: entry_reads.find(reading, scope, ids, as_of_us))
+
+    async def versions(self, scope: Scope, entry_id: str) -> list[Entry]:
+        """See ``Entries.versions``."""
+        return await self._read(lambda reading: entry_reads.versions(reading, scope, entry_id))
+
+    async def keys(
+        self, scope: Scope, *, prefix: str = "", after: str | None = None, limit: int = 100
+    ) -> list[KeyInfo]:
+        """See ``Entries.keys``."""
+        return await self._read(lambda reading: entry_reads.keys(reading, scope, prefix, after, limit))
+
+    async def head(self, scope: Scope) -> int:
+        """See ``Entries.head``."""
+        return await self._read(lambda reading: entry_reads.head(reading, scope))
+
+    # Documents
+
+    async def document(
+        self, scope: Scope, ref: DocumentRef, *, as_of_us: int | None = None
+    ) -> Document | None:
+        """See ``Documents.document``."""
+        return await self._read(lambda reading: record_reads.document(reading, scope, ref, as_of_us))
+
+    async def documents(
+        self, scope: Scope, kind: str, *, prefix: str = "", after: int = 0, limit: int = 1000
+    ) -> list[Document]:
+        """See ``Documents.documents``."""
+        return await self._read(
+            lambda reading: record_reads.documents(reading, scope, kind, prefix, after, limit)
+        )
+
+    async def document_versions(self, scope: Scope, document_id: str) -> list[Document]:
+        """See ``Documents.document_versions``."""
+        return await self._read(lambda reading: record_reads.document_versions(reading, scope, document_id))
+
+    # Indexes
+
+    async def words(self, scope: Scope, terms: Sequence[str], *, as_of_us: int | None = None) -> WordStats:
+        """See ``Words.words``."""
+        return await self._read(lambda reading: index_reads.words(reading, scope, terms, as_of_us))
+
+    async def nearest(
+        self,
+        scope: Scope,
+        vector: Quantised,
+        limit: int,
+        *,
+        rows: Sequence[int] | None = None,
+        as_of_us: int | None = None,
+    ) -> list[tuple[int, float]]:
+        """See ``Vectors.nearest``."""
+        return await self._read(
+            lambda reading: index_reads.nearest(reading, scope, vector, limit, rows, as_of_us)
+        )
+
+    async def eligible(self, scope: Scope, window: Window) -> Sequence[int]:
+        """See ``Rows.eligible``."""
+        return await self._read(lambda reading: index_reads.eligible(reading, scope, window))
+
+    async def fetch(self, scope: Scope, rows: Sequence[int]) -> list[Entry | None]:
+        """See ``Rows.fetch``."""
+        return await self._read(lambda reading: entry_reads.fetch(reading, scope, rows))
+
+    # Journal
+
+    async def changes(
+        self, scope: Scope, *, after: int = 0, limit: int = 100, origin: OriginMatch | None = None
+    ) -> list[Change]:
+        """See ``Journal.changes``."""
+        return await self._read(lambda reading: record_reads.changes(reading, scope, after, limit, origin))
+
+    async def change(self, scope: Scope, change_id: str) -> Change | None:
+        """See ``Journal.change``."""
+        return await self._read(lambda reading: record_reads.change(reading, scope, change_id))
+
+    # Chores
+
+    async def lease(
+        self, *, worker: str, now_us: int, until_us: int, kinds: Sequence[str] | None = None, limit: int = 1
+    ) -> list[Chore]:
+        """See ``Chores.lease``."""
+        return await self._writing().run(
+            lambda ledger: chore_rows.lease(ledger.connection, worker, now_us, until_us, kinds, limit)
+        )
+
+    async def renew(self, chore_id: str, token: int, until_us: int) -> None:
+        """See ``Chores.renew``."""
+        await self._writing().run(
+            lambda ledger: chore_rows.renew(ledger.connection, chore_id, token, until_us)
+        )
+
+    async def chores(
+        self, scope: Scope, *, states: Sequence[ChoreState] = (), limit: int = 100
+    ) -> list[Chore]:
+        """See ``Chores.chores``."""
+        return await self._read(lambda reading: record_reads.chores(reading, scope, states, limit))
+
+    async def next_due_us(self) -> int | None:
+        """See ``Chores.next_due_us``."""
+        return await self._read(record_reads.next_due_us)
+
+    # Upkeep
+
+    async def check(self) -> CheckReport:
+        """See ``Upkeep.check``."""
+        return await self._read(upkeep.check)
+
+    async def residue(self, needles: Sequence[bytes]) -> Mapping[str, int]:
+        """See ``Upkeep.residue``."""
+        return await self._read(lambda reading: upkeep.residue(reading.path, needles))
+
+    async def backup(self, target: str) -> None:
+        """See ``Upkeep.backup``."""
+        await self._read(lambda reading: upkeep.backup(reading, Path(target).absolute()))
+
+    async def settle(self) -> None:
+        """See ``Upkeep.settle``."""
+        await self._writing().settle()
+
+    async def erased(self, scope: Scope, ids: Sequence[str]) -> set[str]:
+        """See ``Upkeep.erased``."""
+        return await self._read(lambda reading: record_reads.erased(reading, ids))
+
+    async def aclose(self) -> None:
+        """See ``Upkeep.aclose``."""
+        if os.getpid() != self._process:
+            return
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        """Finish what was accepted, then close; also run when the interpreter ends."""
+        if os.getpid() != self._process:
+            return
+        self._closed = True
+        atexit.unregister(self._close)
+        if self._writer is not None:
+            self._writer.close()
+        if self._checkpointer is not None:
+            self._checkpointer.close()
+        self._readers.close()
+        self._lock.close()
+
+
+_: type[Store] = SqliteStore

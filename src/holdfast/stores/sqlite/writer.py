@@ -1,0 +1,319 @@
+"""The writer: one thread that owns the write connection, and commits what waits in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, TypeVar, cast
+
+import apsw
+
+from holdfast.errors import HoldfastError, StoreClosed, StoreFailed
+from holdfast.model.batch import Batch, Commit
+from holdfast.stores.sqlite.db import Connection
+from holdfast.stores.sqlite.files import WriteLock
+from holdfast.stores.sqlite.ledger import IdTaken, Ledger
+from holdfast.stores.sqlite.prepared import Bodies
+
+GROUP: Final = 512
+GROUP_OPERATIONS: Final = 4_096
+QUEUE: Final = 4_096
+CHECKPOINT_PAGES: Final = 2_000
+SETTLE_MS: Final = 5_000
+T = TypeVar("T")
+Job = Callable[[Ledger], object]
+
+
+@dataclass(slots=True)
+class Request:
+    """What waits for the writer: a batch with its bodies, or a job; and whom to tell."""
+
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[object]
+    batch: Batch | None = None
+    bodies: Bodies = field(default_factory=Bodies)
+    job: Job | None = None
+    result: object = None
+    error: Exception | None = None
+
+
+class Gate:
+    """Bounds what waits before the writer; callers of any event loop wait their turn."""
+
+    def __init__(self, size: int) -> None:
+        self._free = size
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
+
+    async def enter(self) -> None:
+        """Take a place in the queue, waiting while it is full."""
+        while True:
+            with self._lock:
+                if self._free > 0:
+                    self._free -= 1
+                    return
+                loop = asyncio.get_running_loop()
+                turn = loop.create_future()
+                self._waiting.append((loop, turn))
+            await turn
+
+    def leave(self, count: int) -> None:
+        """Give places back; called by the writer."""
+        with self._lock:
+            self._free += count
+            waiting, self._waiting = self._waiting, []
+        for loop, turn in waiting:
+            with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
+                loop.call_soon_threadsafe(_tell, turn)
+
+
+def _tell(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)
+
+
+class Writer:
+    """Owns the write connection. What was handed over completes, whether or not its caller still waits."""
+
+    def __init__(
+        self,
+        path: Path,
+        connect: Callable[[], Connection],
+        make_ledger: Callable[[Connection], Ledger],
+        lock: WriteLock,
+    ) -> None:
+        self._path = path
+        self._connect = connect
+        self._make_ledger = make_ledger
+        self._lock = lock
+        self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._gate = Gate(QUEUE)
+        self._guard = threading.Lock()
+        self._closed = False
+        self._stopped = False
+        self._wal_pages = 0
+        self.turn = threading.Lock()
+        self.checkpoint_due = threading.Event()
+        self._ledger: Ledger | None = None
+        self._thread = threading.Thread(target=self._run, name="holdfast-writer", daemon=True)
+        self._thread.start()
+
+    # The callers' side
+
+    async def commit(self, batch: Batch, bodies: Bodies) -> Commit:
+        """Hand a batch over and wait for its commit."""
+        loop = asyncio.get_running_loop()
+        request = Request(loop, loop.create_future(), batch, bodies)
+        return cast("Commit", await self._hand_over(request))
+
+    async def run(self, job: Callable[[Ledger], T]) -> T:
+        """Run a job in a transaction of its own."""
+        loop = asyncio.get_running_loop()
+        return cast("T", await self._hand_over(Request(loop, loop.create_future(), job=job)))
+
+    async def _hand_over(self, request: Request) -> object:
+        await self._gate.enter()
+        with self._guard:
+            if self._closed:
+                self._gate.leave(1)
+                raise StoreClosed(f"{self._path} was closed", hint="open it again")
+            self._queue.put(request)
+        return await request.future
+
+    def close(self) -> None:
+        """Refuse new work, finish what was accepted, and stop. May be called twice and at interpreter exit."""
+        with self._guard:
+            first, self._closed = not self._closed, True
+            if first:
+                self._queue.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    # The thread's side
+
+    def _run(self) -> None:
+        while not self._stopped:
+            requests = self._next_group()
+            start = 0
+            for index, request in enumerate(requests):
+                if request.job is not None:
+                    self._commit_group(requests[start:index])
+                    self._run_job(request)
+                    start = index + 1
+            self._commit_group(requests[start:])
+            if requests:
+                self._gate.leave(len(requests))
+        if self._ledger is not None:
+            self._ledger.connection.close()
+
+    def _next_group(self) -> list[Request]:
+        request = self._queue.get()
+        requests: list[Request] = []
+        operations = 0
+        while request is not None:
+            requests.append(request)
+            operations += 1 if request.batch is None else len(request.batch.operations)
+            if len(requests) >= GROUP or operations >= GROUP_OPERATIONS:
+                return requests
+            try:
+                request = self._queue.get_nowait()
+            except queue.Empty:
+                return requests
+        self._stopped = True
+        return requests
+
+    def _commit_group(self, requests: list[Request]) -> None:
+        if not requests:
+            return
+        try:
+            self._transact(requests)
+        except IdTaken as error:
+            self._take_back()
+            if len(requests) == 1:
+                requests[0].error = error
+            else:
+                for request in requests:
+                    request.error = request.result = None
+                    self._commit_group([request])
+                return
+        except apsw.Error as error:
+            self._give_up(requests, error)
+        except (
+            Exception
+        ) as error:  # the one boundary of this thread: a fault must reach its callers, not end the thread
+            self._give_up(requests, error)
+        self._settle_forgets(requests)
+        _resolve(requests)
+        if self._wal_pages >= CHECKPOINT_PAGES:
+            self.checkpoint_due.set()
+
+    def _transact(self, requests: list[Request]) -> None:
+        ledger = self._own_ledger()
+        with self.turn, self._lock.held():
+            ledger.begin()
+            for request in requests:
+                try:
+                    request.result = ledger.apply(cast("Batch", request.batch), request.bodies)
+                except IdTaken:
+                    raise
+                except HoldfastError as error:
+                    request.error = error
+            ledger.commit()
+
+    def _run_job(self, request: Request) -> None:
+        job = cast("Job", request.job)
+        try:
+            ledger = self._own_ledger()
+            with self.turn, self._lock.held():
+                ledger.begin()
+                request.result = job(ledger)
+                ledger.commit()
+        except HoldfastError as error:
+            self._take_back()
+            request.error = error
+        except apsw.Error as error:
+            self._give_up([request], error)
+        _resolve([request])
+
+    def _own_ledger(self) -> Ledger:
+        if self._ledger is None:
+            connection = self._connect()
+            connection.set_wal_hook(self._note_wal)
+            self._ledger = self._make_ledger(connection)
+        return self._ledger
+
+    def _note_wal(self, _connection: Connection, _database: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _take_back(self) -> None:
+        if self._ledger is not None:
+            self._ledger.rollback()
+
+    def _give_up(self, requests: list[Request], error: Exception) -> None:
+        """Report every request of a broken transaction as failed, and start again on a new connection.
+
+        After a failed write or sync nobody can tell what reached the disk: it is never retried and called good.
+        """
+        ledger, self._ledger = self._ledger, None
+        if ledger is not None:
+            with suppress(apsw.Error):
+                ledger.rollback()
+            with suppress(apsw.Error):
+                ledger.connection.close(force=True)
+        failure = StoreFailed(
+            f"{self._path} could not be written: {error}",
+            hint="nothing of it was acknowledged; free space or check the disk",
+        )
+        failure.__cause__ = error
+        for request in requests:
+            request.error = failure
+
+    def _settle_forgets(self, requests: list[Request]) -> None:
+        """Before a forget is acknowledged, what it removed leaves the write-ahead log as well."""
+        forgets = [
+            r for r in requests if r.error is None and isinstance(r.result, Commit) and r.result.receipts
+        ]
+        if not forgets or self._truncate_wal():
+            return
+        for request in forgets:
+            commit = cast("Commit", request.result)
+            waiting = tuple(
+                replace(receipt, complete=False, waiting_for=("wal",), stores={"sqlite": "pending"})
+                for receipt in commit.receipts
+            )
+            request.result = replace(commit, receipts=waiting)
+
+    def _truncate_wal(self) -> bool:
+        connection = self._own_ledger().connection
+        connection.set_busy_timeout(SETTLE_MS)
+        try:
+            with self.turn, self._lock.held():
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error:
+            return False
+        self._wal_pages = 0
+        return True
+
+    async def settle(self) -> bool:
+        """Empty the write-ahead log into the file; False while somebody still reads the old pages."""
+        await self.run(lambda _: None)
+        return await asyncio.to_thread(self._settle_from_outside)
+
+    def _settle_from_outside(self) -> bool:
+        connection = self._connect()
+        connection.set_busy_timeout(SETTLE_MS)
+        try:
+            with self.turn, self._lock.held():
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            return False
+        finally:
+            connection.close()
+        return True
+
+
+def _resolve(requests: list[Request]) -> None:
+    """Tell the callers, waking each event loop once."""
+    loops: dict[asyncio.AbstractEventLoop, list[Request]] = {}
+    for request in requests:
+        loops.setdefault(request.loop, []).append(request)
+    for loop, served in loops.items():
+        with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
+            loop.call_soon_threadsafe(_tell_all, served)
+
+
+def _tell_all(requests: list[Request]) -> None:
+    for request in requests:
+        future = request.future
+        if future.done():
+            continue
+        if request.error is not None:
+            future.set_exception(request.error)
+        else:
+            future.set_result(request.result)
