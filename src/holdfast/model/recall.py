@@ -8,7 +8,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import overload
 
-from holdfast.model.entry import Entry
+from holdfast.model.entry import Entry, Kind
+from holdfast.model.origin import Origin
 from holdfast.model.values import JsonObject
 from holdfast.model.window import Cursor
 
@@ -25,7 +26,9 @@ class Message:
 class AddResult:
     """What an add did. The entry's fields can be read on the result itself.
 
-    ``messages`` is the cacheable window of a conversation bank, the new entry last; empty on general banks.
+    ``duplicate`` says that nothing was added, because the idempotency key or an equal entry was there already.
+    ``warnings`` are codes. ``messages`` is the cacheable window of a conversation bank, the new entry last; empty on
+    general banks. ``omitted`` counts entries between its summary and its first message.
     """
 
     entry: Entry
@@ -38,11 +41,6 @@ class AddResult:
     def id(self) -> str:
         """The entry's id."""
         return self.entry.id
-
-    @property
-    def content(self) -> str:
-        """The entry's content."""
-        return self.entry.content
 
     @property
     def key(self) -> str:
@@ -60,9 +58,44 @@ class AddResult:
         return self.entry.version
 
     @property
+    def change(self) -> str:
+        """The change that wrote this version: what ``undo`` takes."""
+        return self.entry.change
+
+    @property
+    def kind(self) -> Kind:
+        """Entry or summary."""
+        return self.entry.kind
+
+    @property
+    def content(self) -> str:
+        """The entry's content."""
+        return self.entry.content
+
+    @property
+    def title(self) -> str | None:
+        """The entry's title."""
+        return self.entry.title
+
+    @property
     def speaker(self) -> str | None:
         """The role of who spoke."""
         return self.entry.speaker
+
+    @property
+    def name(self) -> str | None:
+        """What the speaker is called."""
+        return self.entry.name
+
+    @property
+    def thread(self) -> str | None:
+        """The chat session."""
+        return self.entry.thread
+
+    @property
+    def subject(self) -> str | None:
+        """Whom the entry is about."""
+        return self.entry.subject
 
     @property
     def metadata(self) -> JsonObject:
@@ -70,17 +103,42 @@ class AddResult:
         return self.entry.metadata
 
     @property
+    def origin(self) -> Origin:
+        """Where the entry came from."""
+        return self.entry.origin
+
+    @property
+    def seen(self) -> int:
+        """How often it was said."""
+        return self.entry.seen
+
+    @property
     def created_at(self) -> datetime:
         """When it was said."""
         return self.entry.created_at
 
+    @property
+    def updated_at(self) -> datetime:
+        """When this version was recorded."""
+        return self.entry.updated_at
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it stops being visible by itself."""
+        return self.entry.expires_at
+
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Each feature's share of a hit's score."""
+    """Why a hit was chosen: each feature's share of its score (they add up to it), and the words that matched."""
 
     shares: Mapping[str, float] = field(default_factory=lambda: MappingProxyType(dict[str, float]()))
     matched: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """One line for people."""
+        shares = ", ".join(f"{name} {share:.2f}" for name, share in self.shares.items())
+        return f"{shares} (matched: {', '.join(self.matched)})" if self.matched else shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +152,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits(Sequence[Hit]):
-    """Hits, best first. ``omitted`` counts matches that the limit left out."""
+    """Hits, best first. ``omitted`` counts matches that the limit left out; ``warnings`` are codes."""
 
     found: tuple[Hit, ...] = ()
     omitted: int = 0
@@ -124,7 +182,7 @@ class Page:
     entries: tuple[Entry, ...]
     next: Cursor | None = None
     summary_role: str = "user"
-    warnings: tuple[str, ...] = ()
+    by_seq: bool = True
 
     def __len__(self) -> int:
         """How many entries."""
@@ -136,9 +194,18 @@ class Page:
 
     def messages(self) -> tuple[Message, ...]:
         """The entries as messages, always chronological."""
-        in_order = sorted(self.entries, key=lambda entry: entry.seq)
-        return tuple(Message(self.role_of(entry), entry.content) for entry in in_order)
+        order = _arrival if self.by_seq else _said
+        return tuple(message_of(entry, self.summary_role) for entry in sorted(self.entries, key=order))
 
-    def role_of(self, entry: Entry) -> str:
-        """The role that an entry's message takes."""
-        return self.summary_role if entry.kind == "summary" else entry.speaker or "user"
+
+def message_of(entry: Entry, summary_role: str) -> Message:
+    """An entry as a model takes it."""
+    return Message(summary_role if entry.kind == "summary" else entry.speaker or "user", entry.content)
+
+
+def _arrival(entry: Entry) -> tuple[str, int]:
+    return entry.key, entry.seq
+
+
+def _said(entry: Entry) -> tuple[int, str, int]:
+    return entry.created_us, entry.key, entry.seq

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 from holdfast.model.bank import BankInfo, BankKind, NewEntry
 from holdfast.model.entry import Entry
@@ -55,13 +55,18 @@ class Bank(Protocol):
         origin: Origin | None = None,
         vector: Sequence[float] | None = None,
     ) -> AddResult:
-        """Append an entry; durable and searchable when this returns."""
+        """Append an entry; durable and searchable when this returns.
+
+        Conversation banks need a ``speaker`` (``user`` or ``assistant``), general ones ignore it with a warning. The
+        same ``idempotency_key`` again gives the first result, or ``IdempotencyConflict`` when the content, speaker or
+        metadata differ. ``created_at`` is for imports.
+        """
         ...
 
     async def add_many(
         self, entries: Sequence[NewEntry], *, idempotency_key: str | None = None, origin: Origin | None = None
     ) -> list[AddResult]:
-        """Append many entries in one atomic batch; results in the order given."""
+        """Append many entries in one atomic batch; results in the order given, without ``messages``."""
         ...
 
     async def search(
@@ -70,16 +75,19 @@ class Bank(Protocol):
         *,
         key: str | None = None,
         limit: int = 10,
-        filter: FilterInput | None = None,  # noqa: A002 - the word of the design
+        filter: FilterInput | None = None,
         added_after: datetime | None = None,
         added_before: datetime | None = None,
         as_of: datetime | None = None,
         min_score: float | None = None,
         method: Method = "hybrid",
-        include_originals: bool = False,
         vector: Sequence[float] | None = None,
     ) -> Hits:
-        """The entries that fit a question best, best first."""
+        """The entries that fit a question best, best first, each with its reasons.
+
+        Without a ``key`` the whole bank is searched. ``added_after`` is inclusive, ``added_before`` exclusive.
+        ``as_of`` asks what was known then. ``hybrid`` uses words, and vectors where there are any.
+        """
         ...
 
     async def load(
@@ -88,25 +96,17 @@ class Bank(Protocol):
         key: str,
         order: Order = "newest_first",
         limit: int = 100,
-        filter: FilterInput | None = None,  # noqa: A002 - the word of the design
+        filter: FilterInput | None = None,
         added_after: datetime | None = None,
         added_before: datetime | None = None,
         as_of: datetime | None = None,
         include_originals: bool = False,
         after: Cursor | None = None,
     ) -> Page:
-        """Entries of a key in order."""
-        ...
+        """Entries of a key in order: that of arrival in conversation banks, of ``created_at`` in general ones.
 
-    async def list(
-        self,
-        *,
-        key: str | None = None,
-        limit: int = 100,
-        filter: FilterInput | None = None,  # noqa: A002 - the word of the design
-        after: Cursor | None = None,
-    ) -> Page:
-        """Entries of the whole bank (or of one key), by key and time, page by page."""
+        ``include_originals`` shows entries behind a summary as well; ``after`` is the ``next`` of the page before.
+        """
         ...
 
     async def get(self, entry_id: str, *, as_of: datetime | None = None) -> Entry:
@@ -122,8 +122,13 @@ class Bank(Protocol):
         metadata: Mapping[str, JsonValue] | None = None,
         expected_version: int | None = None,
         origin: Origin | None = None,
+        vector: Sequence[float] | None = None,
     ) -> Entry:
-        """Write a new version of an entry; the old one stays in its history."""
+        """Write a new version of an entry; the old one stays in its history.
+
+        What is None stays as it is, an empty title goes, metadata is replaced as a whole. A vector that was handed in
+        must be handed in again. ``VersionConflict`` when the version is not the one expected.
+        """
         ...
 
     async def delete(self, entry_id: str, *, hard: bool = False) -> Receipt | None:
@@ -131,7 +136,7 @@ class Bank(Protocol):
         ...
 
     async def restore(self, entry_id: str) -> Entry:
-        """Bring a deleted entry back."""
+        """Bring an entry back that was deleted in the last 30 days."""
         ...
 
     async def history(self, entry_id: str) -> list[Entry]:
@@ -143,11 +148,22 @@ class Bank(Protocol):
         ...
 
     async def configure(self, *, expected_version: int | None = None, **settings: object) -> BankInfo:
-        """Change settings: what is not named stays."""
+        """Change settings: what is not named stays, 0 or None switches a number off."""
         ...
 
     async def wipe(self) -> Receipt:
         """Erase every entry, keep the bank."""
+        ...
+
+    async def list(
+        self,
+        *,
+        key: str | None = None,
+        limit: int = 100,
+        filter: FilterInput | None = None,
+        after: Cursor | None = None,
+    ) -> Page:
+        """Entries of the whole bank (or of one key), by key and time, page by page."""
         ...
 
 
@@ -166,7 +182,9 @@ class Banks(Protocol):
         """The bank with this name, made first when it is missing."""
         ...
 
-    async def list(self, *, kind: BankKind | None = None, prefix: str = "", limit: int = 100) -> list[BankInfo]:
+    async def list(
+        self, *, kind: BankKind | None = None, prefix: str = "", limit: int = 100
+    ) -> list[BankInfo]:
         """Settings of the banks, oldest first."""
         ...
 
@@ -218,7 +236,7 @@ class Space(Protocol):
         ...
 
     async def history(self, record_id: str) -> list[Change]:
-        """The changes that made an entry or document what it is, oldest first."""
+        """The changes that made an entry or document what it is, oldest first; empty when there is none here."""
         ...
 
     async def changes(
@@ -227,10 +245,13 @@ class Space(Protocol):
         """The feed: changes in commit order, after a cursor."""
         ...
 
-    async def undo(self, *change_ids: str, origin: OriginMatch | None = None, cascade: bool = False) -> Change:
+    async def undo(
+        self, *change_ids: str, origin: OriginMatch | None = None, cascade: bool = False
+    ) -> Change:
         """Take changes back, or all that came from an origin, in one new change.
 
-        ``UndoConflict`` names later changes that build on them; ``cascade`` takes those along.
+        ``UndoConflict`` names later changes that build on them; ``cascade`` takes those along. An undo can be undone.
+        ``HistoryUnavailable`` when a change erased something, is too old, or what was before is not kept.
         """
         ...
 
@@ -242,9 +263,13 @@ class Space(Protocol):
         key: str | None = None,
         ids: Sequence[str] = (),
         origin: OriginMatch | None = None,
+        by: str | None = None,
         reason: str | None = None,
     ) -> Receipt:
-        """Erase for good, with everything made from it; the selectors narrow each other."""
+        """Erase for good, with everything made from it; the selectors narrow each other.
+
+        ``bank`` is a name or an id. ``by`` and ``reason`` are kept with the receipt.
+        """
         ...
 
 
@@ -261,15 +286,15 @@ class Holdfast(Protocol):
         """The values of the default space."""
         ...
 
-    def space(self, name: str) -> Space:
-        """A space by name; spaces need no creation."""
+    def space(self, name: str | None = None) -> Space:
+        """A space by name, the default one without; spaces need no creation."""
         ...
 
     async def aclose(self) -> None:
         """Finish what was accepted, then close."""
         ...
 
-    async def __aenter__(self) -> Holdfast:
+    async def __aenter__(self) -> Self:
         """Itself."""
         ...
 

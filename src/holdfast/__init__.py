@@ -1,0 +1,110 @@
+"""One memory for agents: kept in one place, in order, searchable, attributed, undoable and erasable.
+
+``async with holdfast.open("memory.db") as hf:`` is where everything begins.
+"""
+
+from holdfast.app import Opening, open
+from holdfast.errors import (
+    AlreadyExists,
+    BankNotFound,
+    CapacityExceeded,
+    ChangeNotFound,
+    ChoreNotFound,
+    Conflict,
+    DocumentNotFound,
+    EmbedderMismatch,
+    EntryNotFound,
+    FilterError,
+    HistoryUnavailable,
+    HoldfastError,
+    IdempotencyConflict,
+    InvalidInput,
+    LeaseLost,
+    LimitExceeded,
+    NotFound,
+    ScopeError,
+    StoreBusy,
+    StoreClosed,
+    StoreDamaged,
+    StoreFailed,
+    StoreForked,
+    StoreReadOnly,
+    StoreUnavailable,
+    StoreUnsupported,
+    UndoConflict,
+    VersionConflict,
+)
+from holdfast.memories.local import LocalHoldfast
+from holdfast.model.bank import BankInfo, NewEntry
+from holdfast.model.entry import Entry
+from holdfast.model.filter import compile_filter, matches
+from holdfast.model.forget import OriginMatch, Receipt
+from holdfast.model.journal import Change
+from holdfast.model.origin import Origin, Trust
+from holdfast.model.recall import AddResult, Hit, Hits, Message, Page, Why
+from holdfast.model.window import Cursor, KeyInfo
+from holdfast.ports.clock import Clock
+from holdfast.ports.current import default, use
+from holdfast.ports.embedder import Embedder
+from holdfast.ports.face import Bank, Banks, Holdfast, Space, Values
+
+__all__ = [
+    "AddResult",
+    "AlreadyExists",
+    "Bank",
+    "BankInfo",
+    "BankNotFound",
+    "Banks",
+    "CapacityExceeded",
+    "Change",
+    "ChangeNotFound",
+    "ChoreNotFound",
+    "Clock",
+    "Conflict",
+    "Cursor",
+    "DocumentNotFound",
+    "Embedder",
+    "EmbedderMismatch",
+    "Entry",
+    "EntryNotFound",
+    "FilterError",
+    "HistoryUnavailable",
+    "Hit",
+    "Hits",
+    "Holdfast",
+    "HoldfastError",
+    "IdempotencyConflict",
+    "InvalidInput",
+    "KeyInfo",
+    "LeaseLost",
+    "LimitExceeded",
+    "LocalHoldfast",
+    "Message",
+    "NewEntry",
+    "NotFound",
+    "Opening",
+    "Origin",
+    "OriginMatch",
+    "Page",
+    "Receipt",
+    "ScopeError",
+    "Space",
+    "StoreBusy",
+    "StoreClosed",
+    "StoreDamaged",
+    "StoreFailed",
+    "StoreForked",
+    "StoreReadOnly",
+    "StoreUnavailable",
+    "StoreUnsupported",
+    "Trust",
+    "UndoConflict",
+    "Values",
+    "VersionConflict",
+    "Why",
+    "compile_filter",
+    "default",
+    "matches",
+    "open",
+    "use",
+]

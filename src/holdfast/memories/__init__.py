@@ -1,0 +1,1 @@
+"""The kinds that users hold, over a store."""

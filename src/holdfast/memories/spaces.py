@@ -1,0 +1,96 @@
+"""A space: its banks and values, its journal, and forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.errors import InvalidInput, ScopeError
+from holdfast.memories.banks import StoredBanks
+from holdfast.memories.core import Core, following
+from holdfast.memories.settings import BANKS_KEY
+from holdfast.memories.undoing import Undoer
+from holdfast.memories.values import VALUES_KEY, StoredValues
+from holdfast.model.batch import Batch, Forget
+from holdfast.model.forget import OriginMatch, Receipt, Selector
+from holdfast.model.ids import bucket_of, is_id
+from holdfast.model.journal import Change
+from holdfast.model.scope import Scope, checked_name
+
+SYSTEM_KEYS: Final = frozenset((BANKS_KEY, VALUES_KEY))
+
+
+class StoredSpace:
+    """One space of a store."""
+
+    __slots__ = ("_banks", "_core", "_name", "_values")
+
+    def __init__(self, core: Core, name: str) -> None:
+        self._core = core
+        self._name = checked_name(name, what="the space", code="space_invalid")
+        self._banks = StoredBanks(core, name)
+        self._values = StoredValues(core, name)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def banks(self) -> StoredBanks:
+        return self._banks
+
+    @property
+    def values(self) -> StoredValues:
+        return self._values
+
+    async def history(self, record_id: str) -> list[Change]:
+        scope, store = Scope(self._name), self._core.store
+        if not is_id(record_id):
+            return []
+        ids: set[str] = set()
+        for entry in await store.versions(scope, record_id):
+            ids.add(entry.change)
+            if entry.retired is not None:
+                ids.add(entry.retired.change)
+        for document in await store.document_versions(scope, record_id):
+            ids.add(document.change)
+            if document.ended_change is not None:
+                ids.add(document.ended_change)
+        found = [await store.change(scope, change_id) for change_id in ids]
+        return sorted((change for change in found if change is not None), key=lambda change: change.cursor)
+
+    async def changes(
+        self, *, after: int = 0, limit: int = 100, origin: OriginMatch | None = None
+    ) -> list[Change]:
+        return await self._core.store.changes(Scope(self._name), after=after, limit=limit, origin=origin)
+
+    async def undo(
+        self, *change_ids: str, origin: OriginMatch | None = None, cascade: bool = False
+    ) -> Change:
+        if not change_ids and origin is None:
+            raise InvalidInput(
+                "nothing to undo was named", code="undo_empty", hint="give change ids or an origin"
+            )
+        undoer = Undoer(self._core, self._name)
+        return await following(lambda: undoer.undo(change_ids, origin, cascade=cascade))
+
+    async def forget(
+        self,
+        *,
+        subject: str | None = None,
+        bank: str | None = None,
+        key: str | None = None,
+        ids: Sequence[str] = (),
+        origin: OriginMatch | None = None,
+        by: str | None = None,
+        reason: str | None = None,
+    ) -> Receipt:
+        if bank is None and not SYSTEM_KEYS.isdisjoint((key, subject)):
+            # Settings and values stand under keys of these names.
+            raise ScopeError("this key needs a bank", code="bank_required", hint="give bank= as well")
+        bank_id = None if bank is None else await self._banks.id_of(bank)
+        selector = Selector(bank=bank_id, key=key, subject=subject, ids=tuple(ids), origin=origin)
+        change = self._core.make_id(bucket_of(self._name, bank_id or "", key or subject or ""))
+        now_us = self._core.clock.now_us()
+        commit = await self._core.commit(Batch(self._name, change, now_us, (Forget(selector, by, reason),)))
+        return commit.receipts[0]

@@ -1,0 +1,104 @@
+"""Values: named JSON with optional expiry."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.errors import InvalidInput
+from holdfast.memories.core import Core, partition
+from holdfast.model.batch import Put, Remove
+from holdfast.model.document import Document, DocumentRef
+from holdfast.model.scope import Scope, checked_name
+from holdfast.model.values import JsonValue, checked_json, dump_json, load_json
+
+VALUES: Final = "~values"
+VALUES_KEY: Final = "values"
+VALUE: Final = "value"
+AT_ONCE: Final = 16
+PAGE: Final = 1000
+END_OF_TIME_MS: Final = 253_402_300_799_000
+
+
+class StoredValues:
+    """The values of one space of a store."""
+
+    __slots__ = ("_core", "_scope", "_space")
+
+    def __init__(self, core: Core, space: str) -> None:
+        self._core = core
+        self._space = space
+        self._scope = Scope(space)
+
+    async def get(self, key: str) -> JsonValue:
+        document = await self._core.store.document(self._scope, _ref(key))
+        return document.value if document is not None and self._live(document) else None
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, JsonValue]:
+        wanted = list(dict.fromkeys(keys))
+        found: dict[str, JsonValue] = {}
+        for at in range(0, len(wanted), AT_ONCE):
+            some = wanted[at : at + AT_ONCE]
+            values = await asyncio.gather(*map(self.get, some))
+            found |= {key: value for key, value in zip(some, values, strict=True) if value is not None}
+        return found
+
+    async def set(self, key: str, value: JsonValue, ttl_ms: int | None = None) -> None:
+        ref = _ref(key)
+        own = _copied(value)
+        where = partition(self._space, VALUES, VALUES_KEY)
+        expires_us = None if ttl_ms is None else _expiry_us(self._core.clock.now_us(), ttl_ms)
+        await self._core.write(where, (Put(ref, self._core.make_id(where.bucket), own, expires_us),))
+
+    async def list(self, prefix: str | None = None) -> list[str]:
+        scope = partition(self._space, VALUES, VALUES_KEY).scope
+        names: list[str] = []
+        after = 0
+        while True:
+            page = await self._core.store.documents(
+                scope, VALUE, prefix=prefix or "", after=after, limit=PAGE
+            )
+            names += [document.ref.name for document in page if self._live(document)]
+            if len(page) < PAGE:
+                return names
+            after = page[-1].position
+
+    async def delete(self, key: str) -> None:
+        where = partition(self._space, VALUES, VALUES_KEY)
+        await self._core.write(where, (Remove(_ref(key)),))
+
+    def _live(self, document: Document) -> bool:
+        """Expired once is expired for good, even when the clock is put back."""
+        return document.expires_us is None or self._core.latest_us() <= document.expires_us
+
+
+def _ref(key: object) -> DocumentRef:
+    return DocumentRef(VALUES, VALUES_KEY, VALUE, checked_name(key, what="the key", code="key_invalid"))
+
+
+def _copied(value: JsonValue) -> JsonValue:
+    """A copy of a value that is exactly what will be read back."""
+    if value is None:
+        raise InvalidInput(
+            "None cannot be told apart from a missing value", code="value_none", hint="use delete()"
+        )
+    checked_json(value, what="the value")
+    try:
+        copy = load_json(dump_json(value))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"the value cannot be written as JSON: {error}", code="value_invalid") from None
+    if copy != value:
+        raise InvalidInput(
+            "the value does not come back from JSON as it is",
+            code="value_invalid",
+            hint="use lists, not tuples",
+        )
+    return copy
+
+
+def _expiry_us(now_us: int, ttl_ms: object) -> int:
+    """The last microsecond of the last millisecond in which the value can be read."""
+    if isinstance(ttl_ms, bool) or not isinstance(ttl_ms, int) or ttl_ms < 0:
+        raise InvalidInput(f"ttl_ms must be a whole number from 0 up, not {ttl_ms!r}", code="ttl_invalid")
+    return min(now_us // 1000 + ttl_ms, END_OF_TIME_MS) * 1000 + 999

@@ -1,0 +1,1 @@
+"""Adapters to what is outside: the machine's clock, embedders and models."""

@@ -1,0 +1,1 @@
+"""The read path: candidates, features, one ranking, explained hits."""
