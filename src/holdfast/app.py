@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import os
-from collections.abc import Awaitable, Callable, Generator
-from concurrent.futures import Future
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass
 from threading import Lock
-from typing import Final, cast
-from urllib.parse import parse_qsl, unquote
+from typing import Final
 
 from holdfast.errors import InvalidInput, StoreUnsupported
 from holdfast.memories.core import Core
@@ -22,8 +18,7 @@ from holdfast.ports.embedder import Embedder
 from holdfast.ports.store import Store
 from holdfast.providers.system import SystemClock, random_bits
 
-DEFAULT_FILE: Final = Path(".holdfast", "holdfast.db")
-_log: Final = logging.getLogger("holdfast")
+DEFAULT_FILE: Final = ".holdfast/holdfast.db"
 
 
 class Opening:
@@ -73,57 +68,72 @@ def open(
     return Opening(make)
 
 
+@dataclass(frozen=True, slots=True)
 class _Place:
     """Where a memory lives, as its URL says."""
 
-    __slots__ = ("options", "path", "scheme")
-
-    def __init__(self, scheme: str, path: str, options: dict[str, str]) -> None:
-        self.scheme, self.path, self.options = scheme, path, options
-        allowed = {"sqlite": {"mode": ("ro", "rw")}, "memory": {"quiet": ("true", "false")}}[scheme]
-        for name, value in options.items():
-            if name not in allowed or value not in allowed[name]:
-                known = ", ".join(f"{option}={'|'.join(values)}" for option, values in allowed.items())
-                raise InvalidInput(
-                    f"unknown option {name}={value} in the URL", code="url_invalid", hint=known
-                )
+    scheme: str
+    path: str
+    option: str = ""
 
     @property
     def warns(self) -> bool:
         """Whether to tell that nothing will be kept."""
-        return self.scheme == "memory" and self.options.get("quiet") != "true"
+        return self.scheme == "memory" and self.option != "quiet=true"
+
+
+_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "sqlite": ("", "mode=ro", "mode=rw"),
+    "memory": ("", "quiet=true", "quiet=false"),
+}
 
 
 def _place(url: str | os.PathLike[str] | None) -> _Place:
-    given = os.fspath(url) if url is not None else os.environ.get("HOLDFAST_URL")
-    if not given:
-        if url is not None:
-            raise InvalidInput(
-                "the URL is empty", code="url_invalid", hint="leave it out for the default file"
-            )
-        DEFAULT_FILE.parent.mkdir(exist_ok=True)
-        _log.info("the memory is kept in %s", DEFAULT_FILE.absolute())
-        return _Place("sqlite", str(DEFAULT_FILE), {})
-    scheme, separator, rest = given.partition("://")
+    given = os.environ.get("HOLDFAST_URL") if url is None else os.fspath(url)
+    if given:
+        return _place_of(given)
+    if url is not None:
+        raise InvalidInput("the URL is empty", code="url_invalid", hint="leave it out for the default file")
+    return _default_place()
+
+
+def _default_place() -> _Place:
+    # Deferred: only who opens without a URL needs them.
+    import logging
+    from pathlib import Path
+
+    file = Path(DEFAULT_FILE).absolute()
+    file.parent.mkdir(exist_ok=True)
+    logging.getLogger("holdfast").info("the memory is kept in %s", file)
+    return _Place("sqlite", str(file))
+
+
+def _place_of(url: str) -> _Place:
+    scheme, separator, rest = url.partition("://")
     if not separator:
-        if given == ":memory:":
+        if url == ":memory:":
             raise InvalidInput("unknown place :memory:", code="url_invalid", hint="use memory://")
-        return _Place("sqlite", given, {})
-    path, _, query = rest.partition("?")
-    if scheme == "memory":
-        return _Place(scheme, path, dict(parse_qsl(query, keep_blank_values=True)))
-    if scheme == "sqlite":
-        if not path.startswith("/") or path == "/":
-            raise InvalidInput(f"no file in {given!r}", code="url_invalid", hint="sqlite:///file.db")
-        return _Place(scheme, unquote(path[1:]), dict(parse_qsl(query, keep_blank_values=True)))
+        return _Place("sqlite", url)
     if scheme in ("postgresql", "postgres", "http", "https"):
         raise StoreUnsupported(
             f"{scheme}:// needs an engine that is not part of this version",
             hint="use a file path or memory://",
         )
-    raise InvalidInput(
-        f"unknown scheme {scheme!r}", code="url_invalid", hint="a path, sqlite:///… or memory://"
-    )
+    options = _OPTIONS.get(scheme)
+    if options is None:
+        raise InvalidInput(
+            f"unknown scheme {scheme!r}", code="url_invalid", hint="a path, sqlite:///… or memory://"
+        )
+    path, _, option = rest.partition("?")
+    if option not in options:
+        raise InvalidInput(
+            f"unknown option {option!r} in the URL",
+            code="url_invalid",
+            hint=" or ".join(filter(None, options)),
+        )
+    if scheme == "sqlite" and (not path.startswith("/") or path == "/"):
+        raise InvalidInput(f"no file in {url!r}", code="url_invalid", hint="sqlite:///file.db")
+    return _Place(scheme, path[1:], option)
 
 
 async def _opened(place: _Place, clock: Clock) -> Store:
@@ -135,7 +145,7 @@ async def _opened(place: _Place, clock: Clock) -> Store:
     # Deferred: loads apsw, which `import holdfast` must not.
     from holdfast.stores.sqlite import SqliteStore
 
-    return await SqliteStore.open(place.path, clock=clock, readonly=place.options.get("mode") == "ro")
+    return await SqliteStore.open(place.path, clock=clock, readonly=place.option == "mode=ro")
 
 
 def _embedder(wanted: str | Embedder) -> Embedder | None:
@@ -157,60 +167,16 @@ def _embedder(wanted: str | Embedder) -> Embedder | None:
     raise InvalidInput(f"unknown embedder {wanted!r}", code="embedder_invalid", hint='"none" or "hashing"')
 
 
-class _Late:
-    """A store that is opened by the first call that needs it, whichever task, thread or event loop makes it."""
-
-    def __init__(self, open_store: Callable[[], Awaitable[Store]]) -> None:
-        self._open_store = open_store
-        self._lock = Lock()
-        self._opened: Future[Store | None] | None = None
-
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
-        async def call(*arguments: object, **named: object) -> object:
-            method = cast("Callable[..., Awaitable[object]]", getattr(await self._store(), name))
-            return await method(*arguments, **named)
-
-        return call
-
-    async def aclose(self) -> None:
-        """Close what was opened; nothing is opened for it."""
-        if self._opened is not None:
-            await (await self._store()).aclose()
-
-    async def _store(self) -> Store:
-        while True:
-            with self._lock:
-                opening = self._opened
-                mine = opening is None
-                if opening is None:
-                    opening = self._opened = Future()
-            if mine:
-                return await self._open(opening)
-            # Shielded: cancelling one who waits must not cancel what others wait for.
-            found = await asyncio.shield(asyncio.wrap_future(opening))
-            if found is not None:
-                return found
-
-    async def _open(self, opening: Future[Store | None]) -> Store:
-        found: Store | None = None
-        try:
-            store = found = await self._open_store()
-        finally:
-            # After a failure those that wait try for themselves.
-            if found is None:
-                self._opened = None
-            opening.set_result(found)
-        return store
-
-
 def _process_default() -> LocalHoldfast:
     """The memory behind ``holdfast.default()`` where no ``use`` is in force: made once, opened when first used."""
     with _making:
         if not _defaults:
             clock = SystemClock()
             place = _place(None)
-            store = cast("Store", _Late(lambda: _opened(place, clock)))
-            core = Core(store, clock, random_bits)
+            # Deferred: it loads asyncio, which `import holdfast` does without.
+            from holdfast.memories.late import late_store
+
+            core = Core(late_store(lambda: _opened(place, clock)), clock, random_bits)
             if place.warns:
                 core.commit = _warning_first(core)
             _defaults.append(LocalHoldfast(core))
@@ -224,8 +190,13 @@ current.fill(_process_default)
 
 def _warning_first(core: Core) -> Callable[[Batch], Awaitable[Commit]]:
     async def commit(batch: Batch) -> Commit:
+        # Deferred: who opens a file has nothing to be told.
+        import logging
+
         core.commit = core.store.commit
-        _log.warning("memory:// keeps nothing after the process ends; open a file, or add ?quiet=true")
+        logging.getLogger("holdfast").warning(
+            "memory:// keeps nothing after the process ends; open a file, or add ?quiet=true"
+        )
         return await core.commit(batch)
 
     return commit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,7 +15,6 @@ from holdfast.model.values import JsonValue, checked_json, dump_json, load_json
 VALUES: Final = "~values"
 VALUES_KEY: Final = "values"
 VALUE: Final = "value"
-AT_ONCE: Final = 16
 PAGE: Final = 1000
 END_OF_TIME_MS: Final = 253_402_300_799_000
 
@@ -36,13 +34,8 @@ class StoredValues:
         return document.value if document is not None and self._live(document) else None
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, JsonValue]:
-        wanted = list(dict.fromkeys(keys))
-        found: dict[str, JsonValue] = {}
-        for at in range(0, len(wanted), AT_ONCE):
-            some = wanted[at : at + AT_ONCE]
-            values = await asyncio.gather(*map(self.get, some))
-            found |= {key: value for key, value in zip(some, values, strict=True) if value is not None}
-        return found
+        found = {key: await self.get(key) for key in dict.fromkeys(keys)}
+        return {key: value for key, value in found.items() if value is not None}
 
     async def set(self, key: str, value: JsonValue, ttl_ms: int | None = None) -> None:
         ref = _ref(key)
