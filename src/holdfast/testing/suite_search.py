@@ -27,8 +27,9 @@ SCRIPTS = [
 
 
 def stored(*components: int, scale: float = 1.0) -> Quantised:
-    """A vector in its stored form."""
-    return Quantised(array("b", components).tobytes(), scale)
+    """A vector in its stored form; scales are numbers that a float32 holds, as ``holdfast.rules.quantise`` gives."""
+    (rounded,) = array("f", (scale,))
+    return Quantised(array("b", components).tobytes(), rounded)
 
 
 def similarity(one: Quantised, other: Quantised) -> float:
@@ -437,14 +438,14 @@ class RowLaws(Ground):
         ]
         assert await bench.store.fetch(in_key(), []) == []
 
-    async def test_a_handle_names_one_version(self, bench: Bench) -> None:
-        """A handle of the present gives None once its version was revised; the new version has its own."""
+    async def test_a_handle_never_gives_what_was_revised(self, bench: Bench) -> None:
+        """A handle of the present gives the present version once its own was revised, or None; never the old one."""
         entry = await bench.add("one")
         (old,) = (await bench.rows_of()).values()
         await bench.commit(bench.make.revise(entry, "two"))
         (new,) = (await bench.rows_of()).values()
         found = await bench.store.fetch(in_key(), [old, new])
-        assert [version.content if version else None for version in found] == [None, "two"]
+        assert [version.content if version else None for version in found] in ([None, "two"], ["two", "two"])
 
     async def test_a_handle_of_what_is_gone(self, bench: Bench) -> None:
         """A handle of the present gives None once its entry is retired or forgotten, a handle of the past likewise."""
@@ -459,14 +460,14 @@ class RowLaws(Ground):
         assert await bench.store.fetch(in_key(), [past[forgotten]]) == [None]
 
     async def test_handles_of_a_restored_entry(self, bench: Bench) -> None:
-        """A handle from before a retire does not come back to life with a restore."""
+        """A handle from before a retire gives what was restored, or None; never the retired version."""
         entry = await bench.add("one")
         (old,) = (await bench.rows_of()).values()
         await bench.commit(Retire(entry, Reason.DELETED))
         await bench.commit(Restore(entry))
         (new,) = (await bench.rows_of()).values()
         found = await bench.store.fetch(in_key(), [old, new])
-        assert [version.version if version else None for version in found] == [None, 2]
+        assert [version.version if version else None for version in found] in ([None, 2], [2, 2])
 
     async def test_foreign_handles_give_nothing(self, bench: Bench) -> None:
         """A handle gives None in another space, bank or key, and an unknown one gives None everywhere."""

@@ -67,7 +67,12 @@ def run(ledger: Ledger, work: Work, operation: Operation) -> None:
             _note(work, "drop", chore, token)
         case Retry(chore=chore, due_us=due_us):
             token = _in_state(ledger, work, chore, ("dead", "cancelled"))
-            ledger.connection.execute(_RETRY, (due_us, work.change, bytes.fromhex(chore)))
+            try:
+                ledger.connection.execute(_RETRY, (due_us, work.change, bytes.fromhex(chore)))
+            except apsw.ConstraintError as error:
+                raise Conflict(
+                    f"chore {chore} has a live twin with its dedupe key", hint="drop that one first"
+                ) from error
             _note(work, "retry", chore, token)
         case _:
             raise InvalidInput("not an operation on a chore", code="batch_invalid")
@@ -112,7 +117,7 @@ def _leased(ledger: Ledger, work: Work, chore: str, token: int) -> None:
 def _in_state(ledger: Ledger, work: Work, chore: str, states: Sequence[str]) -> int:
     state, token = _find(ledger, work, chore)
     if state not in states:
-        raise Conflict(f"chore {chore} is {state}", code="chore_state")
+        raise Conflict(f"chore {chore} is {state}", hint="look at the chore again")
     return token
 
 

@@ -71,7 +71,7 @@ def vector_columns(vectors: Sequence[Quantised]) -> tuple[bytes | None, bytes | 
     if not vectors:
         return None, None
     return b"".join([vector.data for vector in vectors]), array(
-        "f", [vector.scale for vector in vectors]
+        "d", [vector.scale for vector in vectors]
     ).tobytes()
 
 
@@ -79,7 +79,7 @@ def vectors_of(data: bytes | None, scales: bytes | None) -> tuple[Quantised, ...
     """The vectors that two columns hold."""
     if not data or not scales:
         return ()
-    factors = array("f")
+    factors = array("d")
     factors.frombytes(scales)
     size = len(data) // len(factors)
     return tuple(Quantised(data[i * size : (i + 1) * size], factor) for i, factor in enumerate(factors))

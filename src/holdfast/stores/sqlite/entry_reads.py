@@ -64,7 +64,11 @@ class Key:
 
 
 Found = tuple[int, Entry]
-"""A row handle (negative for versions of the past) and its entry."""
+"""A row handle and its entry.
+
+The handle is the row of a current entry; minus the number of a version of the past; or, since numbers stay far below
+the first row, minus the row of an entry that is read as of a time, when it may have expired since.
+"""
 
 
 def load(reading: Reading, scope: Scope, window: Window) -> EntryPage:
@@ -186,7 +190,7 @@ def _known(reading: Reading, space: str, key: Key, window: Window) -> Iterator[F
         for record in reading.connection.execute(_ALL, bounds):
             row = cast("int", record[0])
             entry = entry_of(record, space, key.place.bank, key.place.key, kept.seq_of(row))
-            versions.setdefault(row, []).append((row, entry))
+            versions.setdefault(row, []).append((row if window.as_of_us is None else -row, entry))
         for held in versions.values():
             chosen = chosen_version(held, window, now)
             if chosen is not None and _in_time(chosen[1], window):
@@ -278,17 +282,18 @@ def fetch(reading: Reading, scope: Scope, rows: Sequence[int]) -> list[Entry | N
 
 
 def _behind(reading: Reading, connection: Connection, scope: Scope, handle: int, now: int) -> Entry | None:
-    sql, argument = (_BY_ROW, handle) if handle >= 0 else (_PAST_BY_NUMBER, -handle)
+    past = -handle if 0 < -handle < reading.layout.first_row else 0
+    sql, argument = (_PAST_BY_NUMBER, past) if past else (_BY_ROW, abs(handle))
     record = connection.execute(sql, (argument,)).fetchone()
     if record is None:
         return None
     space, place, seq = reading.names.of_row(connection, cast("int", record[0]))
     if not inside(scope, space, place):
         return None
-    if handle < 0:
+    if past:
         return past_found(record, space, place, seq)[1]
     entry = entry_of(record, space, place.bank, place.key, seq)
-    return entry if entry.visible(now) else None
+    return entry if handle < 0 or entry.visible(now) else None
 
 
 def keys(reading: Reading, scope: Scope, prefix: str, after: str | None, limit: int) -> list[KeyInfo]:

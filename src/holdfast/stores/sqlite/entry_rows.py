@@ -25,8 +25,6 @@ COLUMNS: Final = (
 _CURRENT: Final = "select " + COLUMNS + ", digest from entries where id=?"
 _PUT_ENTRY: Final = "insert into entries values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 _DROP_ENTRY: Final = "delete from entries where row=?"
-_PUT_WORDS: Final = "insert into words(rowid, terms) values(?,?)"
-_DROP_WORDS: Final = "insert into words(words, rowid, terms) values('delete',?,?)"
 _PUT_PAST_WORDS: Final = "insert into past_words(rowid, terms) values(?,?)"
 _PUT_PAST: Final = (
     "insert into past(row, id, version, kind, content, title, speaker, name, thread, subject, metadata, origin,"
@@ -119,7 +117,7 @@ def retire_row(ledger: Ledger, work: Work, stored: Stored, reason: Reason, by: s
     slot = take_slot(connection, row, ledger.layout.key_rows(*ledger.layout.range_of(row))[0]) or Slot(
         row, 0, None, None
     )
-    connection.execute(_DROP_WORDS, (row, stored.words))
+    ledger.drop_words(row, stored.words)
     connection.execute(_DROP_ENTRY, (row,))
     columns = (
         *stored.columns, work.at, reason.value, None if by is None else bytes.fromhex(by), work.change, slot.length,
@@ -127,6 +125,7 @@ def retire_row(ledger: Ledger, work: Work, stored: Stored, reason: Reason, by: s
     )  # fmt: skip
     number = cast("int", connection.execute(_PUT_PAST, (*columns, past_hash(columns))).get)
     connection.execute(_PUT_PAST_WORDS, (number, stored.words))
+    ledger.forget_known_ids()
     ledger.forget_place(work.batch.space, stored.place)
     return slot
 
@@ -140,7 +139,7 @@ def write_current(ledger: Ledger, work: Work, place: Place, record: Record, slot
     """Write a current version with its words and slot. ``record`` ends with the digest."""
     connection = ledger.connection
     connection.execute(_PUT_ENTRY, (*record, entry_hash(record)))
-    connection.execute(_PUT_WORDS, (record[0], entry_words(record)))
+    ledger.add_words([(cast("int", record[0]), entry_words(record))])
     write_tail(connection, (slot,))
     ledger.forget_place(work.batch.space, place)
 
@@ -178,8 +177,6 @@ def merge(ledger: Ledger, work: Work, operation: Append, identifier: bytes) -> N
     stored = current(ledger, work.batch.space, identifier)
     if stored is None:
         raise EntryNotFound("the equal entry is gone")
-    connection = ledger.connection
-    connection.execute(_SEEN, (stored.row,))
     known = (
         {}
         if stored.columns[10] is None
@@ -188,12 +185,9 @@ def merge(ledger: Ledger, work: Work, operation: Append, identifier: bytes) -> N
     added = {key: value for key, value in operation.draft.metadata.items() if key not in known}
     version = stored.version
     if added:
-        columns = list(stored.columns)
-        columns[16] = cast("int", columns[16]) + 1
-        slot = retire_row(
-            ledger, work, Stored(stored.place, stored.seq, tuple(columns)), Reason.REVISED, None
-        )
+        slot = retire_row(ledger, work, stored, Reason.REVISED, None)
         version += 1
+        columns = list(stored.columns)
         columns[2], columns[10], columns[13], columns[15] = (
             version,
             dump_json({**known, **added}),
@@ -201,6 +195,7 @@ def merge(ledger: Ledger, work: Work, operation: Append, identifier: bytes) -> N
             work.change,
         )
         write_current(ledger, work, stored.place, tuple(columns), slot)
+    ledger.connection.execute(_SEEN, (stored.row,))
     reference = identifier.hex()
     work.placed.append(Placed(reference, stored.seq, version, duplicate=True))
     work.steps.append(Step("merge", reference, stored.version, version))
@@ -225,18 +220,17 @@ def bring_back(ledger: Ledger, work: Work, identifier: str, version: int | None)
     owner, place, seq = ledger.names.of_row(ledger.connection, row)
     if owner != space:
         raise EntryNotFound(f"there is no entry {identifier} here")
-    if stored is not None and version in (None, stored.version):
-        raise Conflict(f"entry {identifier} is current already", code="already_current")
+    if stored is not None and version is None:
+        raise Conflict(f"entry {identifier} is current already", hint="name the version to go back to")
+    if stored is not None:
+        slot = retire_row(ledger, work, stored, Reason.REVISED, None)
+        kept.append((*stored.columns, None, None, None, None, slot.length, slot.vectors, slot.scales))
     chosen = kept[-1] if version is None else next((past for past in kept if past[2] == version), None)
     if chosen is None:
         raise EntryNotFound(f"entry {identifier} has no version {version}", hint="look at its history")
-    last = max(stored.version if stored is not None else 0, cast("int", kept[-1][2]))
-    seen: Column = chosen[16]
-    if stored is not None:
-        seen = stored.columns[16]
-        retire_row(ledger, work, stored, Reason.REVISED, None)
+    last = cast("int", kept[-1][2])
     columns: list[Column] = [*chosen[:18]]
-    columns[2], columns[13], columns[15], columns[16] = last + 1, work.at, work.change, seen
+    columns[2], columns[13], columns[15], columns[16] = last + 1, work.at, work.change, kept[-1][16]
     slot = Slot(row, *cast("tuple[int, bytes | None, bytes | None]", chosen[22:25]))
     write_current(ledger, work, place, tuple(columns), slot)
     return (stored.version if stored is not None else 0), seq, last + 1

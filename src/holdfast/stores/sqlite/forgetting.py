@@ -47,13 +47,12 @@ _DOCUMENT_BY_ID: Final = "select " + document_rows.COLUMNS + " from documents wh
 _VERSION_BY_ID: Final = "select " + document_rows.COLUMNS + " from document_versions where id=?1"
 _DERIVED: Final = "select record, is_document from derived where source=?"
 _DROP_ENTRY: Final = "delete from entries where row=?"
-_DROP_WORDS: Final = "insert into words(words, rowid, terms) values('delete',?,?)"
 _DROP_PAST: Final = "delete from past where number=?"
 _DROP_PAST_WORDS: Final = "insert into past_words(past_words, rowid, terms) values('delete',?,?)"
 _DROP_DERIVED: Final = "delete from derived where source=? or record=?"
 _DROP_DOCUMENT: Final = "delete from documents where id=?"
 _DROP_VERSIONS: Final = "delete from document_versions where id=?"
-_TOMBSTONE: Final = "insert or ignore into tombstones values(?,?)"
+_TOMBSTONE: Final = "insert or ignore into tombstones values(?,?,?)"
 _SET_ORIGIN: Final = "update entries set origin=?, hash=? where row=?"
 _SET_PAST_ORIGIN: Final = "update past set origin=?, hash=? where number=?"
 _HIDDEN_BY: Final = "select distinct id from past where by_entry=? and reason='hidden'"
@@ -315,15 +314,16 @@ def _erase_entries(ledger: Ledger, work: Work, entries: Iterable[Doomed]) -> Non
     for doomed in entries:
         if doomed.current is not None:
             row = cast("int", doomed.current[0])
-            connection.execute(_DROP_WORDS, (row, entry_rows.entry_words(doomed.current)))
+            ledger.drop_words(row, entry_rows.entry_words(doomed.current))
             connection.execute(_DROP_ENTRY, (row,))
             rows.setdefault(ledger.layout.key_rows(*ledger.layout.range_of(row)), set()).add(row)
         for past in doomed.past:
             connection.execute(_DROP_PAST_WORDS, (past[-1], entry_rows.entry_words(past)))
             connection.execute(_DROP_PAST, (past[-1],))
         connection.execute(_DROP_DERIVED, (doomed.id, doomed.id))
-        connection.execute(_TOMBSTONE, (doomed.id, work.at))
+        connection.execute(_TOMBSTONE, (doomed.id, work.batch.space, work.at))
         ledger.forget_place(work.batch.space, doomed.place)
+    ledger.forget_known_ids()
     for (low, high), members in rows.items():
         remove_slots(connection, low, high, members)
 
@@ -333,7 +333,7 @@ def _erase_documents(ledger: Ledger, work: Work, documents: Iterable[bytes]) -> 
         ledger.connection.execute(_DROP_DOCUMENT, (name,))
         ledger.connection.execute(_DROP_VERSIONS, (name,))
         ledger.connection.execute(_DROP_DERIVED, (name, name))
-        ledger.connection.execute(_TOMBSTONE, (name, work.at))
+        ledger.connection.execute(_TOMBSTONE, (name, work.batch.space, work.at))
 
 
 def _release_key(ledger: Ledger, space: str, place: Place, seq: int) -> None:

@@ -17,8 +17,8 @@ from holdfast.stores.sqlite.entry_reads import admitted, inside
 from holdfast.stores.sqlite.pages import lengths_of
 from holdfast.stores.sqlite.places import bank_number, key_ranges
 from holdfast.stores.sqlite.reading import Reading
+from holdfast.stores.sqlite.word_rows import indexable, level_query, occurrences
 
-_TERM: Final = "select rowid from words where words match ? and rowid between ? and ?"
 _PAST_TERM: Final = "select rowid from past_words where past_words match ?"
 _PAST_ROW: Final = "select row, length, recorded, retired, expires from past where number=?"
 _EXPIRED: Final = "select row from entries where expires<? and row between ? and ?"
@@ -63,8 +63,7 @@ def words(reading: Reading, scope: Scope, terms: Sequence[str], as_of_us: int | 
         entries -= len(expired)
         total -= sum(lengths.of(row) for row in expired)
         found: dict[str, Postings] = {}
-        for term in dict.fromkeys(terms):
-            counts = _term_rows(reading, term, bounds)
+        for term, counts in occurrences(reading.connection, list(dict.fromkeys(terms)), bounds).items():
             if as_of_us is None:
                 for row in expired:
                     counts.pop(row, None)
@@ -97,39 +96,18 @@ def _sums(reading: Reading, bounds: Bounds) -> tuple[int, int]:
     return entries, total
 
 
-def _indexable(term: str) -> bool:
-    """Whether the index can hold the term: what the analyser never makes would be split or folded by a match."""
-    return bool(term) and all(ord(c) > 127 or c.isdigit() or "a" <= c <= "z" for c in term)
-
-
-def _term_rows(reading: Reading, term: str, bounds: Bounds) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    if not _indexable(term):
-        return counts
-    for low, high in bounds:
-        level = 1
-        while True:
-            asked = f'"{term}"' if level == 1 else f'"{term}~{level}"'
-            rows = reading.connection.execute(_TERM, (asked, low, high)).fetchall()
-            if not rows:
-                break
-            for (row,) in rows:
-                counts[cast("int", row)] = level
-            level += 1
-    return counts
-
-
 def _known_then(
     reading: Reading, scope: Scope, term: str, counts: dict[int, int], lengths: _Lengths, as_of_us: int
 ) -> list[tuple[int, int, int]]:
     found = [
-        (row, count, lengths.of(row)) for row, count in counts.items() if _recorded_by(reading, row, as_of_us)
+        (-row, count, lengths.of(row))
+        for row, count in counts.items()
+        if _recorded_by(reading, row, as_of_us)
     ]
     past: dict[int, int] = {}
     level = 1
-    while _indexable(term):
-        asked = f'"{term}"' if level == 1 else f'"{term}~{level}"'
-        rows = reading.connection.execute(_PAST_TERM, (asked,)).fetchall()
+    while indexable(term):
+        rows = reading.connection.execute(_PAST_TERM, (level_query(term, level),)).fetchall()
         if not rows:
             break
         past.update((cast("int", number), level) for (number,) in rows)
@@ -229,6 +207,7 @@ def nearest(
             for low, high in bounds:
                 for (row,) in connection.execute(_EXPIRED_THEN, (low, high, as_of_us)):
                     best.pop(cast("int", row), None)
+            best = {-row: value for row, value in best.items()}
             best.update(_past_similarities(reading, scope, vector, as_of_us))
     return ranked(best.items(), limit, rows)
 

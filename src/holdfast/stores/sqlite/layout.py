@@ -21,6 +21,11 @@ class Layout:
         """How many seqs one key range holds; the next one starts a second range."""
         return (1 << self.seq_bits) - 1
 
+    @property
+    def first_row(self) -> int:
+        """Where rows begin: bank 0 is left out, so that small numbers are never rows."""
+        return self.bank_rows(1)[0]
+
     def bank_rows(self, bank: int) -> tuple[int, int]:
         """The first and last row of a bank."""
         shift = self.key_bits + self.seq_bits

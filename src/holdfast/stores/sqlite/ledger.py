@@ -42,13 +42,13 @@ from holdfast.stores.sqlite.layout import KeyRange, Layout
 from holdfast.stores.sqlite.pages import PAGE, Slot, seal, write_tail
 from holdfast.stores.sqlite.places import Names, bank_number, hidden_name
 from holdfast.stores.sqlite.prepared import Bodies, Body
+from holdfast.stores.sqlite.word_rows import add_words, drop_words, waiting
 
 _LAST_AT: Final = "select at from journal order by cursor desc limit 1"
 _DIMENSIONS: Final = "select value from meta where name='dimensions'"
 _SET_DIMENSIONS: Final = "insert into meta values('dimensions', ?)"
 _SALT: Final = "select value from meta where name='salt'"
 _PUT_ENTRY: Final = "insert into entries values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-_PUT_WORDS: Final = "insert into words(rowid, terms) values(?,?)"
 _PUT_JOURNAL: Final = "insert into journal(id, space, at, origin, steps, undoes, hash) values(?,?,?,?,?,?,?)"
 _PUT_DERIVED: Final = "insert or ignore into derived values(?,?,?)"
 _PUT_IDEMPOTENCY: Final = "insert into idempotency values(?,?,?,?,?)"
@@ -67,11 +67,13 @@ _KEY: Final = (
 )
 _KEY_LOWS: Final = "select number, base from keys where bank=? and key=? order by number"
 _PUT_BANK: Final = "insert into banks(bank, space, name, next_key) values(?,?,?,0)"
-_NEXT_BANK: Final = "select coalesce(max(bank)+1, 0) from banks"
+_NEXT_BANK: Final = "select coalesce(max(bank)+1, 1) from banks"
 _NEXT_KEY: Final = "update banks set next_key=next_key+1 where bank=? returning next_key-1"
 _PUT_KEY: Final = "insert into keys values(?,?,?,?,?,0)"
 _SPENT: Final = "delete from spent where bank=? and name=? returning high"
 _DISORDER: Final = "update keys set disordered=1 where bank=? and key=?"
+_NEWEST_GONE: Final = "select (select max(id) from past), (select max(id) from tombstones)"
+_GONE: Final = "select 1 from past where id=?1 union all select 1 from tombstones where id=?1"
 _PLACE_LIMIT: Final = 50_000
 
 
@@ -162,6 +164,8 @@ class Ledger:
         self._places: dict[tuple[str, Place], PlaceState] = {}
         self._last_at: int | None = None
         self._dimensions: int | None = None
+        self._waiting: int | None = None
+        self._newest_gone: bytes | None = None
         self._data_version = -1
         self._pending = Pending()
 
@@ -191,6 +195,8 @@ class Ledger:
         self._places.clear()
         self._last_at = None
         self._dimensions = None
+        self._waiting = None
+        self._newest_gone = None
         self._pending = Pending()
 
     def forget_place(self, space: str, place: Place) -> None:
@@ -264,7 +270,7 @@ class Ledger:
         if operation.digest is not None and self._merge_equal(work, operation, state):
             return
         if body.dimensions:
-            self.check_dimensions(body.dimensions)
+            self.check_dimensions(body.dimensions, gathering=work.gathering)
         kept = state.ranges[-1]
         seq = state.seq + 1
         if seq - kept.base > self.layout.range_size:
@@ -280,6 +286,8 @@ class Ledger:
         else:
             state.last_created = created
         identifier = body.id
+        if identifier <= (self._newest_gone or self._newest_known_gone()):
+            self._check_unknown(identifier)
         pending = self._pending
         record = (
             row, identifier, 1, *columns, work.at, body.expires, work.change, 1, operation.digest,
@@ -323,10 +331,34 @@ class Ledger:
             connection.executemany(_PUT_ENTRY, sorted(pending.entries))
         except apsw.ConstraintError as error:
             raise IdTaken("an entry with this id exists already", hint="make a new id") from error
-        connection.executemany(_PUT_WORDS, sorted(pending.words))
+        self.add_words(sorted(pending.words))
         if pending.derived:
             connection.executemany(_PUT_DERIVED, pending.derived)
         self._flush_slots(pending.places)
+
+    def _newest_known_gone(self) -> bytes:
+        """The greatest id that is not current any more. Ids grow with time: a greater one needs no further look."""
+        found = cast("tuple[bytes | None, bytes | None]", self.connection.execute(_NEWEST_GONE).fetchone())
+        self._newest_gone = max(found[0] or b"\x00", found[1] or b"\x00")
+        return self._newest_gone
+
+    def _check_unknown(self, identifier: bytes) -> None:
+        if self.connection.execute(_GONE, (identifier,)).fetchone() is not None:
+            raise AlreadyExists("an entry with this id was here before", hint="make a new id")
+
+    def forget_known_ids(self) -> None:
+        """Look again for the greatest id that is gone."""
+        self._newest_gone = None
+
+    def add_words(self, rows: list[tuple[int, str]]) -> None:
+        """Index the words of rows, which ascend."""
+        waits = waiting(self.connection) if self._waiting is None else self._waiting
+        self._waiting = add_words(self.connection, rows, waits)
+
+    def drop_words(self, row: int, terms: str) -> None:
+        """Take a row out of the word index."""
+        drop_words(self.connection, row, terms)
+        self._waiting = None
 
     def _flush_slots(self, places: list[PlaceState]) -> None:
         loose: list[Slot] = []
@@ -402,7 +434,7 @@ class Ledger:
             self._last_at = -1 if found is None else cast("int", found[0])
         return max(at_us, self._last_at + 1)
 
-    def check_dimensions(self, sizes: frozenset[int]) -> None:
+    def check_dimensions(self, sizes: frozenset[int], *, gathering: bool = False) -> None:
         """Raise ``EmbedderMismatch`` unless these are the dimensions of the store; the first vector fixes them."""
         if self._dimensions is None:
             found = self.connection.execute(_DIMENSIONS).fetchone()
@@ -413,6 +445,8 @@ class Ledger:
                 hint="use the embedder that the store was made with, or a new file",
             )
         if self._dimensions is None:
+            if gathering:
+                raise _NeedsSavepoint("the first vector fixes the dimensions of the store")
             (self._dimensions,) = sizes
             self.connection.execute(_SET_DIMENSIONS, (self._dimensions,))
 

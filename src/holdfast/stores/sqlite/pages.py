@@ -49,7 +49,7 @@ def write_page(connection: Connection, slots: Sequence[Slot]) -> None:
     """Write a page of slots, which are in the order of their rows."""
     rows = array("q", [slot.row for slot in slots]).tobytes()
     lengths = array("I", [slot.length for slot in slots]).tobytes()
-    chunks = array("H", [len(slot.scales or b"") // 4 for slot in slots]).tobytes()
+    chunks = array("H", [len(slot.scales or b"") // 8 for slot in slots]).tobytes()
     terms = sum(slot.length for slot in slots)
     first, last = slots[0].row, slots[-1].row
     guard = row_hash(first, last, len(slots), terms, rows, lengths, chunks)
@@ -110,14 +110,14 @@ def slots_of(
     counts.frombytes(cast("bytes", chunks))
     stored = connection.execute(_VECTORS, (first,)).fetchone()
     data, scales = cast("tuple[bytes, bytes]", stored) if stored else (b"", b"")
-    total = len(scales) // 4
+    total = len(scales) // 8
     size = len(data) // total if total else 0
     slots: list[Slot] = []
     at = 0
     for row, length, count in zip(rows, sizes, counts, strict=True):
         if count:
             slots.append(
-                Slot(row, length, data[at * size : (at + count) * size], scales[at * 4 : (at + count) * 4])
+                Slot(row, length, data[at * size : (at + count) * size], scales[at * 8 : (at + count) * 8])
             )
         else:
             slots.append(Slot(row, length, None, None))

@@ -43,7 +43,7 @@ _NEXT_DUE: Final = (
     "select min(due) from (select min(due) as due from chores where state='queued'"
     " union all select min(lease_until) from chores where state='leased')"
 )
-_ERASED: Final = "select 1 from tombstones where id=?"
+_ERASED: Final = "select 1 from tombstones where id=? and space=?"
 
 
 def _covers(scope: Scope, ref: DocumentRef) -> bool:
@@ -124,11 +124,11 @@ def next_due_us(reading: Reading) -> int | None:
     return cast("int | None", reading.connection.execute(_NEXT_DUE).get)
 
 
-def erased(reading: Reading, ids: Sequence[str]) -> set[str]:
+def erased(reading: Reading, scope: Scope, ids: Sequence[str]) -> set[str]:
     """Those of the ids that have a tombstone."""
     with reading.snapshot() as connection:
         return {
             identifier
             for identifier in ids
-            if connection.execute(_ERASED, (bytes.fromhex(identifier),)).fetchone() is not None
+            if connection.execute(_ERASED, (bytes.fromhex(identifier), scope.space)).fetchone() is not None
         }

@@ -52,7 +52,7 @@ def best_by_row(
 def _products(data: bytes, scales: bytes, wanted: Numbers, scale: float) -> npt.NDArray[np.float64]:
     matrix = np.frombuffer(data, dtype=np.int8).reshape(-1, wanted.size)
     sums: npt.NDArray[np.float64] = (matrix.astype(wanted.dtype) @ wanted).astype(np.float64)
-    return sums * np.frombuffer(scales, dtype=np.float32).astype(np.float64) * scale
+    return sums * np.frombuffer(scales, dtype=np.float64) * scale
 
 
 def _keep_best(

@@ -32,8 +32,10 @@ create index past_subject on past(subject) where subject is not null;
 
 create table derived(
   source blob not null, record blob not null, is_document integer not null, primary key(source, record)) without rowid;
-create table tombstones(id blob primary key, at integer not null) without rowid;
+create table tombstones(id blob primary key, space text not null, at integer not null) without rowid;
 
+-- The word index takes rows in bunches: each waits in fresh first, where searches look as well.
+create table fresh(number integer primary key, row integer not null, terms text not null);
 create virtual table words using fts5(
   terms, content='', columnsize=0, detail=none, tokenize="ascii tokenchars '~'");
 create virtual table past_words using fts5(

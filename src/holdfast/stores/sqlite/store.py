@@ -69,7 +69,7 @@ class SqliteStore:
         ``vfs`` names an apsw VFS, for tests that watch or fail the I/O; ``layout`` how rows are numbered, which has to
         stay the same for the life of a file.
         """
-        store = cls(Path(os.path.abspath(path)), clock, readonly=readonly, vfs=vfs, layout=layout)
+        store = cls(Path.cwd() / path, clock, readonly=readonly, vfs=vfs, layout=layout)
         store._start()
         return store
 
@@ -251,7 +251,7 @@ class SqliteStore:
 
     async def erased(self, scope: Scope, ids: Sequence[str]) -> set[str]:
         """See ``Upkeep.erased``."""
-        return await self._read(lambda reading: record_reads.erased(reading, ids))
+        return await self._read(lambda reading: record_reads.erased(reading, scope, ids))
 
     async def aclose(self) -> None:
         """See ``Upkeep.aclose``."""
