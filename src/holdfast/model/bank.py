@@ -172,7 +172,8 @@ def bank_of(document: Document) -> BankInfo:
     first = new_bank(
         document.ref.name, kept.pop("name"), found["kind"], kept, cast("int", found["created_us"])
     )
-    return replace(first, updated_us=document.recorded_us, version=document.version)
+    changed_us = document.recorded_us if document.version > 1 else first.created_us
+    return replace(first, updated_us=changed_us, version=document.version)
 
 
 def folded_name(name: str) -> str:
