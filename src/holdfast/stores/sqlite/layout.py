@@ -10,11 +10,16 @@ from holdfast.errors import CapacityExceeded
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How many bits of a row id number the bank, the key range and the entry inside it."""
+    """How many bits of a row id number the bank, the key range and the entry inside it, and how rows are gathered.
+
+    ``page`` entries make a page of vectors, ``bunch`` entries go into the word index at once.
+    """
 
     bank_bits: int = 20
     key_bits: int = 22
     seq_bits: int = 21
+    page: int = 128
+    bunch: int = 512
 
     @property
     def range_size(self) -> int:

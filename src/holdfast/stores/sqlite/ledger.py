@@ -39,7 +39,7 @@ from holdfast.model.scope import Place
 from holdfast.stores.sqlite.codec import origin_column, placed_of, placed_text, row_hash, steps_text
 from holdfast.stores.sqlite.db import Connection, Record
 from holdfast.stores.sqlite.layout import KeyRange, Layout
-from holdfast.stores.sqlite.pages import PAGE, Slot, seal, write_tail
+from holdfast.stores.sqlite.pages import Slot, seal, write_tail
 from holdfast.stores.sqlite.places import Names, bank_number, hidden_name
 from holdfast.stores.sqlite.prepared import Bodies, Body
 from holdfast.stores.sqlite.word_rows import add_words, drop_words, waiting
@@ -211,6 +211,9 @@ class Ledger:
             repeated = self._repeated(batch.space, batch.idempotency)
             if repeated is not None:
                 return repeated
+        if len(self._places) >= _PLACE_LIMIT:
+            self.flush()
+            self._places.clear()
         self._require(batch)
         work = Work(batch, bodies, self._recorded_at(batch.at_us), self.now_us(), bytes.fromhex(batch.id))
         if all(isinstance(operation, Append) for operation in batch.operations):
@@ -353,7 +356,7 @@ class Ledger:
     def add_words(self, rows: list[tuple[int, str]]) -> None:
         """Index the words of rows, which ascend."""
         waits = waiting(self.connection) if self._waiting is None else self._waiting
-        self._waiting = add_words(self.connection, rows, waits)
+        self._waiting = add_words(self.connection, rows, waits, self.layout.bunch)
 
     def drop_words(self, row: int, terms: str) -> None:
         """Take a row out of the word index."""
@@ -367,12 +370,12 @@ class Ledger:
             if not fresh:
                 continue
             state.fresh = []
-            if state.tail + len(fresh) < PAGE:
+            if state.tail + len(fresh) < self.layout.page:
                 loose += fresh
                 state.tail += len(fresh)
             else:
                 kept = state.current
-                state.tail = seal(self.connection, kept.low, kept.high, fresh)
+                state.tail = seal(self.connection, kept.low, kept.high, fresh, self.layout.page)
         if loose:
             loose.sort(key=_slot_row)
             write_tail(self.connection, loose)
@@ -457,11 +460,8 @@ class Ledger:
         name = (space, place)
         state = self._places.get(name)
         if state is None:
-            self.flush()
             state = self._read_place(space, place, make=make)
             if state.ranges:
-                if len(self._places) >= _PLACE_LIMIT:
-                    self._places.clear()
                 self._places[name] = state
         return state
 

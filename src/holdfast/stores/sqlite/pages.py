@@ -1,4 +1,4 @@
-"""The tail and the pages: lengths and vectors of each key, row by row at first, then 128 entries a page."""
+"""The tail and the pages: lengths and vectors of each key, row by row at first, then many entries a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Final, cast
 from holdfast.stores.sqlite.codec import row_hash
 from holdfast.stores.sqlite.db import Connection
 
-PAGE: Final = 128
 _TAIL: Final = "select row, length, vectors, scales from tail where row between ? and ? order by row"
 _TAIL_CLEAR: Final = "delete from tail where row=?"
 _TAIL_PUT: Final = "insert into tail values(?,?,?,?)"
@@ -60,16 +59,16 @@ def write_page(connection: Connection, slots: Sequence[Slot]) -> None:
         connection.execute(_VECTORS_PUT, (first, data, scales, row_hash(first, data, scales)))
 
 
-def seal(connection: Connection, low: int, high: int, fresh: Sequence[Slot]) -> int:
+def seal(connection: Connection, low: int, high: int, fresh: Sequence[Slot], page: int) -> int:
     """Add fresh slots to a range, filling as many whole pages as the tail and they give; the new size of the tail."""
     kept = tail_of(connection, low, high)
     slots = sorted([*kept, *fresh], key=lambda slot: slot.row)
-    full = len(slots) // PAGE * PAGE
+    full = len(slots) // page * page
     if full:
         sealed = slots[:full]
         connection.executemany(_TAIL_CLEAR, [(slot.row,) for slot in kept if slot.row <= sealed[-1].row])
-        for start in range(0, full, PAGE):
-            write_page(connection, sealed[start : start + PAGE])
+        for start in range(0, full, page):
+            write_page(connection, sealed[start : start + page])
     rows = {slot.row for slot in kept}
     write_tail(connection, [slot for slot in slots[full:] if slot.row not in rows])
     return len(slots) - full

@@ -117,6 +117,11 @@ class SqliteStore:
 
     # Commits
 
+    @property
+    def accepted(self) -> int:
+        """How many writes were handed over and are not finished."""
+        return 0 if self._writer is None else self._writer.accepted
+
     async def commit(self, batch: Batch) -> Commit:
         """See ``Commits.commit``."""
         return await self._writing().commit(batch, bodies_of(batch))

@@ -11,7 +11,6 @@ from typing import Final, cast
 
 from holdfast.stores.sqlite.db import Connection
 
-BUNCH: Final = 512
 _COUNT: Final = "select count(*) from fresh"
 _WAIT: Final = "insert into fresh(row, terms) values(?,?)"
 _WAITING: Final = "select row, terms from fresh order by row"
@@ -28,10 +27,10 @@ def waiting(connection: Connection) -> int:
     return cast("int", connection.execute(_COUNT).get)
 
 
-def add_words(connection: Connection, rows: Sequence[tuple[int, str]], waits: int) -> int:
+def add_words(connection: Connection, rows: Sequence[tuple[int, str]], waits: int, bunch_size: int) -> int:
     """Index rows, which ascend; how many wait afterwards."""
     total = waits + len(rows)
-    if total < BUNCH:
+    if total < bunch_size:
         connection.executemany(_WAIT, rows)
         return total
     bunch: list[tuple[int, str]] = list(rows)

@@ -46,7 +46,7 @@ class Gate:
     """Bounds what waits before the writer; callers of any event loop wait their turn."""
 
     def __init__(self, size: int) -> None:
-        self._free = size
+        self._size = self._free = size
         self._lock = threading.Lock()
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
@@ -61,6 +61,11 @@ class Gate:
                 turn = loop.create_future()
                 self._waiting.append((loop, turn))
             await turn
+
+    @property
+    def inside(self) -> int:
+        """How many places are taken."""
+        return self._size - self._free
 
     def leave(self, count: int) -> None:
         """Give places back; called by the writer."""
@@ -125,6 +130,11 @@ class Writer:
             self._queue.put(request)
         return await request.future
 
+    @property
+    def accepted(self) -> int:
+        """How many requests were handed over and are not finished."""
+        return self._gate.inside
+
     def close(self) -> None:
         """Refuse new work, finish what was accepted, and stop. May be called twice and at interpreter exit."""
         with self._guard:
@@ -149,7 +159,9 @@ class Writer:
             if requests:
                 self._gate.leave(len(requests))
         if self._ledger is not None:
-            self._ledger.connection.close()
+            # What was acknowledged is safe in the log: a failing last checkpoint loses nothing.
+            with suppress(apsw.Error):
+                self._ledger.connection.close()
 
     def _next_group(self) -> list[Request]:
         request = self._queue.get()
@@ -183,9 +195,7 @@ class Writer:
                 return
         except apsw.Error as error:
             self._give_up(requests, error)
-        except (
-            Exception
-        ) as error:  # the one boundary of this thread: a fault must reach its callers, not end the thread
+        except Exception as error:  # noqa: BLE001 - the boundary of this thread: a fault reaches its callers
             self._give_up(requests, error)
         self._settle_forgets(requests)
         _resolve(requests)

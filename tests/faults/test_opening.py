@@ -1,0 +1,100 @@
+"""Files that cannot be opened, or not for writing, say why and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import HoldfastError, StoreReadOnly, StoreUnsupported
+from holdfast.model.scope import Scope
+from holdfast.model.window import Window
+from holdfast.stores.sqlite import SqliteStore
+from holdfast.stores.sqlite.db import open_connection
+from holdfast.stores.sqlite.files import file_system_of
+from tests.faults.conftest import BANK, SPACE, MakeBatch, WallClock
+
+
+async def refused(path: Path, code: str, *, readonly: bool = False) -> HoldfastError:
+    with pytest.raises(HoldfastError) as caught:
+        await SqliteStore.open(path, clock=WallClock(), readonly=readonly)
+    assert caught.value.code == code
+    assert caught.value.hint
+    assert str(path) in caught.value.message
+    return caught.value
+
+
+async def test_a_text_file_is_not_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("dear diary\n" * 500)
+    await refused(path, "not_a_store")
+    assert path.read_text() == "dear diary\n" * 500
+
+
+async def test_another_database_is_not_a_store_and_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    other = open_connection(str(path), readonly=False, vfs=None)
+    other.execute("create table t(x); insert into t values(1)")
+    other.close()
+    before = path.read_bytes()
+    await refused(path, "not_a_store")
+    assert path.read_bytes() == before
+
+
+async def test_a_newer_file_asks_for_an_upgrade(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    await (await SqliteStore.open(path, clock=WallClock())).aclose()
+    newer = open_connection(str(path), readonly=False, vfs=None)
+    newer.execute("pragma user_version=99")
+    newer.close()
+    await refused(path, "schema_newer")
+
+
+async def test_a_missing_file_cannot_be_read_only(tmp_path: Path) -> None:
+    await refused(tmp_path / "missing.db", "store_failed", readonly=True)
+    assert not (tmp_path / "missing.db").exists()
+
+
+async def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
+    await refused(tmp_path, "store_failed")
+
+
+async def test_read_only_reads_and_refuses_writes(tmp_path: Path, make_batch: MakeBatch) -> None:
+    path = tmp_path / "m.db"
+    writer = await SqliteStore.open(path, clock=WallClock())
+    await writer.commit(make_batch("tea"))
+    reader = await SqliteStore.open(path, clock=WallClock(), readonly=True)
+    page = await reader.load(Scope(SPACE, BANK, "alice"), Window())
+    assert [entry.content for entry in page.entries] == ["tea"]
+    with pytest.raises(StoreReadOnly):
+        await reader.commit(make_batch("coffee"))
+    await reader.aclose()
+    await writer.aclose()
+
+
+@pytest.mark.parametrize(
+    ("mount", "kind", "expected"),
+    [
+        ("/data", "nfs4", "nfs4"),
+        ("/data", "ext4", "ext4"),
+        ("/data/shared", "cifs", "overlay"),
+        ("/data\\040space", "nfs", "overlay"),
+    ],
+)
+def test_the_file_system_is_that_of_the_longest_mount(
+    tmp_path: Path, mount: str, kind: str, expected: str
+) -> None:
+    table = tmp_path / "mounts"
+    table.write_text(f"overlay / overlay rw 0 0\nserver:/x {mount} {kind} rw 0 0\nnonsense\n")
+    assert file_system_of(Path("/data/memory.db"), table) == expected
+    assert file_system_of(Path("/data/memory.db"), tmp_path / "missing") is None
+
+
+async def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def network(_: Path) -> str:
+        return "nfs4"
+
+    monkeypatch.setattr("holdfast.stores.sqlite.files.file_system_of", network)
+    error = await refused(tmp_path / "m.db", "network_file_system")
+    assert isinstance(error, StoreUnsupported)
+    assert list(tmp_path.iterdir()) == []
