@@ -1,5 +1,8 @@
 """A VFS that writes down every write and sync, can fail them, and can tell what a power cut would leave."""
 
+# pyright: reportUnknownMemberType=false
+# The stubs of the driver name a type that Python 3.11 does not have.
+
 from __future__ import annotations
 
 import itertools
