@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from holdfast.errors import InvalidInput, StoreUnsupported
+from holdfast.errors import InvalidInput, StoreFailed, StoreUnsupported
 from holdfast.memories.core import Core
 from holdfast.memories.local import LocalHoldfast
 from holdfast.model.batch import Batch, Commit
@@ -145,7 +145,12 @@ async def _opened(place: _Place, clock: Clock) -> Store:
     # Deferred: loads apsw, which `import holdfast` must not.
     from holdfast.stores.sqlite import SqliteStore
 
-    return await SqliteStore.open(place.path, clock=clock, readonly=place.option == "mode=ro")
+    try:
+        return await SqliteStore.open(place.path, clock=clock, readonly=place.option == "mode=ro")
+    except OSError as error:
+        raise StoreFailed(
+            f"{place.path} cannot be opened: {error}", hint="look at the folder above it"
+        ) from error
 
 
 def _embedder(wanted: str | Embedder) -> Embedder | None:

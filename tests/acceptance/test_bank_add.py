@@ -142,13 +142,19 @@ async def test_a_general_bank_ignores_the_speaker(general: holdfast.Bank) -> Non
 
 async def test_the_same_request_is_done_once(chat: holdfast.Bank) -> None:
     async def add(content: str = "hello", **more: Any) -> holdfast.AddResult:
-        given: dict[str, Any] = {"key": "alice", "speaker": "user", "metadata": {"a": 1}, "idempotency_key": "r:1"}
+        given: dict[str, Any] = {
+            "key": "alice",
+            "speaker": "user",
+            "metadata": {"a": 1},
+            "idempotency_key": "r:1",
+        }
         return await chat.add(content, **(given | more))
 
     first = await add()
     again = await add()
     assert (again.id, again.duplicate, again.messages) == (first.id, True, first.messages)
-    for change in ({"content": "bye"}, {"speaker": "assistant"}, {"metadata": {"a": 2}}):
+    changes: list[dict[str, Any]] = [{"content": "bye"}, {"speaker": "assistant"}, {"metadata": {"a": 2}}]
+    for change in changes:
         with refused("idempotency_conflict", holdfast.IdempotencyConflict):
             await add(**change)
     assert not (await add(key="bob")).duplicate
@@ -223,7 +229,9 @@ async def test_many_are_all_or_nothing(general: holdfast.Bank) -> None:
 
 
 async def test_many_with_equal_ones_among_them(general: holdfast.Bank) -> None:
-    results = await general.add_many([NewEntry("tea", key="a"), NewEntry(" tea", key="a"), NewEntry("tea", key="b")])
+    results = await general.add_many(
+        [NewEntry("tea", key="a"), NewEntry(" tea", key="a"), NewEntry("tea", key="b")]
+    )
     assert [result.duplicate for result in results] == [False, True, False]
     assert results[0].id == results[1].id
 
@@ -289,7 +297,7 @@ async def test_quoted_chains_are_cut_and_kept_in_history(space: holdfast.Space) 
     assert (await mail.add(quoted, key="t", speaker="assistant")).content == quoted
     assert (await mail.add(quoted, key="other", speaker="user")).content == quoted
     assert (await mail.add(f"> {QUOTE}", key="t", speaker="user")).content == f"> {QUOTE}"
-    assert [hit.entry.id for hit in await mail.search("word7", key="t", limit=100)][0] == first.id
+    assert (await mail.search("word7", key="t", limit=100))[0].entry.id == first.id
 
 
 async def test_quoted_chains_inside_one_batch(space: holdfast.Space) -> None:

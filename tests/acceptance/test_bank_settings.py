@@ -124,9 +124,10 @@ async def test_configure_changes_what_is_named(space: holdfast.Space, clock: Man
 
 
 async def test_configure_refuses_what_never_changes(general: holdfast.Bank) -> None:
-    for settings in ({"kind": "conversation"}, {"type": "conversation"}):
+    for setting in ("kind", "type"):
+        changed: dict[str, Any] = {setting: "conversation"}
         with refused("bank_type_fixed", holdfast.InvalidInput):
-            await general.configure(**settings)
+            await general.configure(**changed)
     with refused("conversation_only_field"):
         await general.configure(strip_quoted_reply_chains=True)
     with refused("unknown_field"):
@@ -161,9 +162,7 @@ async def test_changes_made_elsewhere_take_hold_within_a_second(
     assert not (await general.add("tea", key="alice")).duplicate
 
 
-async def test_deleting_erases(
-    space: holdfast.Space, hf: holdfast.LocalHoldfast, clock: ManualClock
-) -> None:
+async def test_deleting_erases(space: holdfast.Space, hf: holdfast.LocalHoldfast, clock: ManualClock) -> None:
     bank = await space.banks.create("therapy of alice", kind="general", description="very private words")
     await bank.configure(description="even more private")
     await bank.add("a secret about tea", key="alice")
@@ -175,12 +174,16 @@ async def test_deleting_erases(
     for call in (bank.load(key="alice"), bank.search("tea"), bank.configure(name="x"), bank.wipe()):
         with refused("bank_not_found", holdfast.BankNotFound):
             await call
-    found = await hf.store.residue([b"secret about tea", b"therapy of", b"very private", b"even more private"])
+    found = await hf.store.residue(
+        [b"secret about tea", b"therapy of", b"very private", b"even more private"]
+    )
     assert sum(found.values()) == 0
     assert (await space.banks.create("therapy of alice")).id != bank.id
 
 
-async def test_add_fails_when_the_bank_was_deleted_meanwhile(space: holdfast.Space, general: holdfast.Bank) -> None:
+async def test_add_fails_when_the_bank_was_deleted_meanwhile(
+    space: holdfast.Space, general: holdfast.Bank
+) -> None:
     await space.banks.delete(general.id)
     for call in (general.add("tea", key="k"), general.add_many([holdfast.NewEntry("tea", key="k")])):
         with refused("bank_not_found", holdfast.BankNotFound):

@@ -45,7 +45,9 @@ class StoredBanks:
         info = new_bank(identifier, name, kind, settings, core.clock.now_us())
         put = Put(bank_ref(identifier), identifier, bank_value(info), expected=0)
         try:
-            await core.write(where, (put, new_name(core, info, self._space)), origin=ADMINISTRATION)
+            await core.write(
+                where, (put, new_name(core, info.name, info.id, self._space)), origin=ADMINISTRATION
+            )
         except VersionConflict:
             raise AlreadyExists(
                 f"there is a bank {info.name!r} already", hint="banks.get(), or banks.ensure()"

@@ -12,6 +12,7 @@ from holdfast.model.batch import DocumentVersion, Operation, Put, Remove
 from holdfast.model.document import DocumentRef
 from holdfast.model.origin import Origin
 from holdfast.model.scope import Scope
+from holdfast.model.values import JsonValue
 
 BANKS: Final = "~banks"
 BANKS_KEY: Final = "banks"
@@ -44,10 +45,15 @@ def no_bank(name: str) -> BankNotFound:
     )
 
 
-def new_name(core: Core, info: BankInfo, space: str) -> Put:
+def new_name(core: Core, name: str, bank_id: str, space: str) -> Put:
     """Take a name for a bank; the batch fails when it is taken."""
     identifier = core.make_id(banks_partition(space).bucket)
-    return Put(name_ref(folded_name(info.name)), identifier, {"id": info.id}, expected=0)
+    return Put(name_ref(folded_name(name)), identifier, {"id": bank_id}, expected=0)
+
+
+def bank_name(settings: JsonValue) -> str:
+    """The name in the document of a bank."""
+    return cast("dict[str, str]", settings)["name"]
 
 
 async def id_behind(core: Core, space: str, name: str) -> str | None:
@@ -108,6 +114,6 @@ async def change_settings(
     if folded_name(new.name) != folded_name(old.name):
         if await id_behind(core, space, new.name) is not None:
             raise AlreadyExists(f"there is a bank {new.name!r} already")
-        operations += [new_name(core, new, space), Remove(name_ref(folded_name(old.name)))]
+        operations += [new_name(core, new.name, new.id, space), Remove(name_ref(folded_name(old.name)))]
     await core.write(banks_partition(space), operations, origin=ADMINISTRATION)
     return await kept.read(now_us)

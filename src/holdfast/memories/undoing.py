@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from holdfast.errors import ChangeNotFound, Conflict, HistoryUnavailable, UndoConflict
+from holdfast.errors import AlreadyExists, ChangeNotFound, Conflict, HistoryUnavailable, UndoConflict
 from holdfast.memories.core import Core
-from holdfast.memories.settings import BANK
-from holdfast.model.batch import Batch, Drop, Operation, Requirement
+from holdfast.memories.settings import BANK, bank_name, id_behind, new_name
+from holdfast.model.batch import Batch, Drop, Operation, Put, Requirement
 from holdfast.model.chore import LIVE
 from holdfast.model.document import Document
 from holdfast.model.entry import Entry
@@ -192,15 +192,39 @@ class Undoer:
             inverse_of_entry(records.touches[ref], versions, now_us)
             for ref, versions in records.entries.items()
         ]
-        missing = [ref for ref, versions in records.documents.items() if not versions]
-        erased = await self._core.store.erased(self._scope, missing) if missing else set[str]()
+        gone = await self._gone(records)
         found += [
             inverse_of_document(records.touches[ref], versions, now_us)
             for ref, versions in records.documents.items()
-            if ref not in erased
+            if ref not in gone
         ]
         found += [Inverse(Drop(ref)) for ref in await self._live_chores(records)]
-        return [inverse for inverse in found if inverse is not None]
+        inverses = [inverse for inverse in found if inverse is not None]
+        return inverses + await self._names(inverses)
+
+    async def _gone(self, records: Records) -> set[str]:
+        """Documents without versions that need none: they were erased, or are the names of banks touched here."""
+        missing = [ref for ref, versions in records.documents.items() if not versions]
+        if not missing:
+            return set()
+        if any(versions and versions[-1].ref.kind == BANK for versions in records.documents.values()):
+            return set(missing)
+        return await self._core.store.erased(self._scope, missing)
+
+    async def _names(self, inverses: Iterable[Inverse]) -> list[Inverse]:
+        """Names are kept without versions: a bank that gets settings back takes the name in them."""
+        core, space = self._core, self._scope.space
+        found: list[Inverse] = []
+        for inverse in inverses:
+            put = inverse.operation
+            if isinstance(put, Put) and put.ref.kind == BANK:
+                name = bank_name(put.value)
+                holder = await id_behind(core, space, name)
+                if holder is None:
+                    found.append(Inverse(new_name(core, name, put.ref.name, space)))
+                elif holder != put.ref.name:
+                    raise AlreadyExists(f"another bank is called {name!r} now", hint="rename that one first")
+        return found
 
     async def _live_chores(self, records: Records) -> list[str]:
         made = {ref for ref, touch in records.touches.items() if touch.kind == "chore"}

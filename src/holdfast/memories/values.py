@@ -30,8 +30,9 @@ class StoredValues:
         self._scope = Scope(space)
 
     async def get(self, key: str) -> JsonValue:
+        now_us = self._core.latest_us()
         document = await self._core.store.document(self._scope, _ref(key))
-        return document.value if document is not None and self._live(document) else None
+        return document.value if document is not None and _live(document, now_us) else None
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, JsonValue]:
         found = {key: await self.get(key) for key in dict.fromkeys(keys)}
@@ -46,13 +47,14 @@ class StoredValues:
 
     async def list(self, prefix: str | None = None) -> list[str]:
         scope = partition(self._space, VALUES, VALUES_KEY).scope
+        now_us = self._core.latest_us()
         names: list[str] = []
         after = 0
         while True:
             page = await self._core.store.documents(
                 scope, VALUE, prefix=prefix or "", after=after, limit=PAGE
             )
-            names += [document.ref.name for document in page if self._live(document)]
+            names += [document.ref.name for document in page if _live(document, now_us)]
             if len(page) < PAGE:
                 return names
             after = page[-1].position
@@ -61,9 +63,10 @@ class StoredValues:
         where = partition(self._space, VALUES, VALUES_KEY)
         await self._core.write(where, (Remove(_ref(key)),))
 
-    def _live(self, document: Document) -> bool:
-        """Expired once is expired for good, even when the clock is put back."""
-        return document.expires_us is None or self._core.latest_us() <= document.expires_us
+
+def _live(document: Document, now_us: int) -> bool:
+    """Expired once is expired for good, even when the clock is put back."""
+    return document.expires_us is None or now_us <= document.expires_us
 
 
 def _ref(key: object) -> DocumentRef:
