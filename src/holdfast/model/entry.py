@@ -54,7 +54,8 @@ class Quantised:
     def __post_init__(self) -> None:
         if not 1 <= len(self.data) <= VECTOR_DIMENSIONS:
             raise LimitExceeded(
-                f"a vector has {len(self.data)} dimensions, not 1 to {VECTOR_DIMENSIONS}", code="vector_invalid"
+                f"a vector has {len(self.data)} dimensions, not 1 to {VECTOR_DIMENSIONS}",
+                code="vector_invalid",
             )
 
 
@@ -91,13 +92,19 @@ class Draft:
             raise InvalidInput(f"unknown kind {self.kind!r}", code="kind_invalid")
         if self.speaker is not None and self.speaker not in SPEAKERS:
             raise InvalidInput(
-                f"unknown speaker {self.speaker!r}", code="speaker_invalid", hint="user, assistant, system or tool"
+                f"unknown speaker {self.speaker!r}",
+                code="speaker_invalid",
+                hint="user, assistant, system or tool",
             )
-        if self.title is not None and len(checked_text(self.title, what="the title", code="title_invalid")) > (
-            TITLE_CHARACTERS
-        ):
+        if self.title is not None and len(
+            checked_text(self.title, what="the title", code="title_invalid")
+        ) > (TITLE_CHARACTERS):
             raise LimitExceeded(f"the title is over {TITLE_CHARACTERS} characters", code="title_invalid")
-        for what, text in (("the name", self.name), ("the thread", self.thread), ("the subject", self.subject)):
+        for what, text in (
+            ("the name", self.name),
+            ("the thread", self.thread),
+            ("the subject", self.subject),
+        ):
             if text is not None:
                 checked_name(text, what=what)
         if self.metadata:
@@ -195,5 +202,3 @@ class Entry:
     def end(self, retired: Retirement) -> Entry:
         """This version, no longer current."""
         return replace(self, retired=retired)
-
-

@@ -26,7 +26,9 @@ class OriginMatch:
 
     def __post_init__(self) -> None:
         if not any((self.author, self.channel, self.agent_id, self.run_id, self.model)):
-            raise InvalidInput("an origin selector names nothing", code="selector_empty", hint="give a run_id or author")
+            raise InvalidInput(
+                "an origin selector names nothing", code="selector_empty", hint="give a run_id or author"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,9 @@ class Selector:
             checked_id(identifier, what="an id of the selector")
         if not (self.bank or self.key or self.subject or self.ids or self.origin):
             raise InvalidInput(
-                "an empty selector never means everything", code="selector_empty", hint="give a bank, key, subject or id"
+                "an empty selector never means everything",
+                code="selector_empty",
+                hint="give a bank, key, subject or id",
             )
 
     def digest(self) -> str:

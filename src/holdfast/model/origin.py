@@ -68,7 +68,9 @@ class Origin:
         if self.method not in METHODS:
             raise InvalidInput(f"unknown method {self.method!r}", code="origin_invalid")
         if len(self.sources) > SOURCES:
-            raise LimitExceeded(f"an origin names {len(self.sources)} sources, over {SOURCES}", code="origin_invalid")
+            raise LimitExceeded(
+                f"an origin names {len(self.sources)} sources, over {SOURCES}", code="origin_invalid"
+            )
         for text in (self.author, self.agent_id, self.run_id, self.step_id, self.model):
             if text is not None:
                 checked_text(text, what="a field of the origin", code="origin_invalid")

@@ -45,7 +45,9 @@ class Window:
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
-            raise InvalidInput(f"unknown order {self.order!r}", code="order_invalid", hint=" or ".join(sorted(ORDERS)))
+            raise InvalidInput(
+                f"unknown order {self.order!r}", code="order_invalid", hint=" or ".join(sorted(ORDERS))
+            )
         if isinstance(self.limit, bool) or not 1 <= self.limit <= PAGE_LIMIT:
             raise InvalidInput(f"the limit must be 1 to {PAGE_LIMIT}, not {self.limit}", code="limit_invalid")
 

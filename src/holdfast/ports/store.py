@@ -36,8 +36,7 @@ class Commits(Protocol):
         * Operations apply in order; later ones see earlier ones. Requirements are checked first, on the state before.
         * A repeated idempotency key in its place with an equal digest returns the first commit, ``duplicate=True``,
           and writes nothing; with another digest it raises ``IdempotencyConflict``. Concurrent repeats write once.
-        * The recorded time is the batch's, or one microsecond after the last recorded time of the store if that is
-          later: recorded times strictly increase.
+        * The recorded time is the batch's, or later: inside a place recorded times strictly increase.
         * Seqs of a place are 1, 2, 3 … in commit order and never given twice, even after a forget.
         * A batch that was handed over completes even when its caller is cancelled.
         """
@@ -59,7 +58,9 @@ class Entries(Protocol):
         """All kept versions of an entry, oldest first; empty when there is none in this scope."""
         ...
 
-    async def keys(self, scope: Scope, *, prefix: str = "", after: str | None = None, limit: int = 100) -> list[KeyInfo]:
+    async def keys(
+        self, scope: Scope, *, prefix: str = "", after: str | None = None, limit: int = 100
+    ) -> list[KeyInfo]:
         """Keys of a bank that hold visible entries, by code points, starting after a key."""
         ...
 
@@ -71,7 +72,9 @@ class Entries(Protocol):
 class Documents(Protocol):
     """Reading documents."""
 
-    async def document(self, scope: Scope, ref: DocumentRef, *, as_of_us: int | None = None) -> Document | None:
+    async def document(
+        self, scope: Scope, ref: DocumentRef, *, as_of_us: int | None = None
+    ) -> Document | None:
         """The visible document of that name. ``as_of_us`` raises ``HistoryUnavailable`` for kinds without versions."""
         ...
 
@@ -184,7 +187,9 @@ class Chores(Protocol):
         """Extend a lease; ``LeaseLost`` when it is not held any more."""
         ...
 
-    async def chores(self, scope: Scope, *, states: Sequence[ChoreState] = (), limit: int = 100) -> list[Chore]:
+    async def chores(
+        self, scope: Scope, *, states: Sequence[ChoreState] = (), limit: int = 100
+    ) -> list[Chore]:
         """Chores of a space, bank or key, oldest first; of these states, or of all."""
         ...
 

@@ -209,14 +209,15 @@ class JournalLaws(Ground):
         assert await bench.store.change(in_space(), theirs) is None
         assert await bench.store.change(in_space(), bench.make.id()) is None
 
-    async def test_cursors_grow_over_spaces(self, bench: Bench) -> None:
-        """The cursor grows with every commit of the store, over all spaces."""
+    async def test_cursors_grow_in_a_space(self, bench: Bench) -> None:
+        """The cursor grows with every commit of a space, whatever other spaces do."""
         cursors: list[int] = []
         for space in ("acme", OTHER_SPACE, "acme"):
             commit = await bench.commit(bench.make.append(), space=space)
             change = await bench.store.change(in_space(space), commit.change)
             assert change is not None
-            cursors.append(change.cursor)
+            if space == "acme":
+                cursors.append(change.cursor)
         assert cursors == sorted(set(cursors))
 
     async def test_changes_outlive_a_forget(self, bench: Bench) -> None:

@@ -154,8 +154,8 @@ class Tables:
     chores: dict[str, ChoreRecord] = field(default_factory=dict[str, ChoreRecord])
     live: dict[str, None] = field(default_factory=dict[str, None])
     """The chores that are queued or leased."""
-    dedupes: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """The live chore of each space and dedupe key."""
+    dedupes: dict[tuple[str, Place, str], str] = field(default_factory=dict[tuple[str, Place, str], str])
+    """The live chore of each space, place and dedupe key."""
     erased: dict[str, str] = field(default_factory=dict[str, str])
     """Tombstones: the space of each erased entry and document."""
     repeats: dict[tuple[str, Place, str], Repeat] = field(
@@ -209,7 +209,7 @@ class Tables:
         else:
             undo.drop(self.live, chore.id)
         if chore.dedupe is not None:
-            name = (chore.space, chore.dedupe)
+            name = (chore.space, chore.place, chore.dedupe)
             if chore.state in LIVE:
                 undo.put(self.dedupes, name, chore.id)
             elif self.dedupes.get(name) == chore.id:

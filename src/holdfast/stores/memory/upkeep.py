@@ -98,9 +98,12 @@ def _check_chores(tables: Tables) -> Iterator[tuple[str, str]]:
     live = {chore_id for chore_id, record in tables.chores.items() if record.bare.state in LIVE}
     if live != set(tables.live):
         yield "chores", "the live ones are not those that are queued or leased"
-    for (space, dedupe), chore_id in tables.dedupes.items():
+    for (space, place, dedupe), chore_id in tables.dedupes.items():
         if chore_id not in live:
-            yield f"chore {chore_id}", f"it is over but holds the dedupe key {dedupe!r} of space {space!r}"
+            yield (
+                f"chore {chore_id}",
+                f"it is over but holds the dedupe key {dedupe!r} of {place.bank} in space {space!r}",
+            )
 
 
 def _texts(tables: Tables) -> Iterator[str]:

@@ -325,7 +325,9 @@ class Writer:
     def enqueue(self, operation: Enqueue) -> Placed:
         """Make a chore due, unless an equal one is live."""
         draft = operation.draft
-        twin = None if draft.dedupe is None else self.tables.dedupes.get((self.space, draft.dedupe))
+        twin = (
+            None if draft.dedupe is None else self.tables.dedupes.get((self.space, draft.place, draft.dedupe))
+        )
         if twin is not None:
             self.step("enqueue", twin, 1, 1)
             return Placed(twin, 0, 1, duplicate=True)
@@ -379,7 +381,7 @@ class Writer:
         chore = record.bare
         if chore.state not in (ChoreState.DEAD, ChoreState.CANCELLED):
             raise Conflict(f"the chore {chore.id} is {chore.state}")
-        if chore.dedupe is not None and (self.space, chore.dedupe) in self.tables.dedupes:
+        if chore.dedupe is not None and (self.space, chore.place, chore.dedupe) in self.tables.dedupes:
             raise Conflict(f"another chore does the work of {chore.id} already")
         fresh = replace(record, bare=replace(chore, attempts=0))
         return self._turn("retry", ChoreState.QUEUED, _due(fresh, operation.due_us))

@@ -20,7 +20,9 @@ COLUMNS: Final = (
     "id, space, bank, key, kind, dedupe, payload, state, attempts, max_attempts, due, token, lease_until, worker,"
     " last_error, created, change"
 )
-_LIVE: Final = "select id from chores where space=? and dedupe=? and state in ('queued', 'leased')"
+_LIVE: Final = (
+    "select id from chores where space=? and bank=? and key=? and dedupe=? and state in ('queued', 'leased')"
+)
 _PUT: Final = "insert into chores values(?,?,?,?,?,?,?,'queued',0,?,?,0,null,null,null,?,?)"
 _STATE: Final = "select state, token from chores where id=? and space=?"
 _FINISH: Final = "update chores set state='done', lease_until=null, change=? where id=?"
@@ -82,7 +84,9 @@ def _enqueue(ledger: Ledger, work: Work, operation: Enqueue) -> None:
     draft = operation.draft
     space = work.batch.space
     if draft.dedupe is not None:
-        live = ledger.connection.execute(_LIVE, (space, draft.dedupe)).fetchone()
+        live = ledger.connection.execute(
+            _LIVE, (space, draft.place.bank, draft.place.key, draft.dedupe)
+        ).fetchone()
         if live is not None:
             reference = cast("bytes", live[0]).hex()
             work.placed.append(Placed(reference, 0, 1, duplicate=True))

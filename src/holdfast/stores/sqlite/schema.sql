@@ -78,7 +78,7 @@ create table chores(
   payload text, state text not null, attempts integer not null, max_attempts integer not null, due integer not null,
   token integer not null, lease_until integer, worker text, last_error text, created integer not null,
   change blob not null) without rowid;
-create unique index chores_dedupe on chores(space, dedupe) where dedupe is not null and state in ('queued', 'leased');
+create unique index chores_dedupe on chores(space, bank, key, dedupe) where dedupe is not null and state in ('queued', 'leased');
 create index chores_due on chores(due, id) where state = 'queued';
 create index chores_leased on chores(lease_until) where state = 'leased';
 create index chores_place on chores(space, bank, key);
