@@ -10,12 +10,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from holdfast.testing.clock import ManualClock
+from holdfast.testing.faulty import FaultyStore
 from holdfast.testing.making import Maker
 
 if TYPE_CHECKING:
+    from holdfast.testing.machine import machine_for
     from holdfast.testing.suite import StoreSuite
 
-__all__ = ["Maker", "ManualClock", "StoreSuite"]
+__all__ = ["FaultyStore", "Maker", "ManualClock", "StoreSuite", "machine_for"]
 
 _PARTS = (
     "chores", "commit", "documents", "entries", "forget", "ground", "journal", "load", "running", "search",
