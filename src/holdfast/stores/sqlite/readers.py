@@ -85,6 +85,7 @@ class Readers:
                 error = known
             except apsw.Error as broken:
                 error = self._translated(broken)
+                _put_away(reading)
                 reading = None
             except Exception as fault:  # noqa: BLE001 - the boundary of this thread: a fault reaches its caller as it is
                 error = fault
@@ -92,8 +93,7 @@ class Readers:
                 self._idle += 1
             with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
                 question.loop.call_soon_threadsafe(_answer, question.future, result, error)
-        if reading is not None:
-            reading.connection.close()
+        _put_away(reading)
 
     def _translated(self, error: apsw.Error) -> HoldfastError:
         if isinstance(error, apsw.CorruptError | apsw.NotADBError):
@@ -103,6 +103,12 @@ class Readers:
         failed = StoreFailed(f"{self._path} could not be read: {error}", hint="check the disk and try again")
         failed.__cause__ = error
         return failed
+
+
+def _put_away(reading: Reading | None) -> None:
+    if reading is not None:
+        with suppress(apsw.Error):
+            reading.connection.close(force=True)
 
 
 def _answer(future: asyncio.Future[object], result: object, error: Exception | None) -> None:

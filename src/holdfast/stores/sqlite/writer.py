@@ -193,8 +193,6 @@ class Writer:
                     request.error = request.result = None
                     self._commit_group([request])
                 return
-        except apsw.Error as error:
-            self._give_up(requests, error)
         except Exception as error:  # noqa: BLE001 - the boundary of this thread: a fault reaches its callers
             self._give_up(requests, error)
         self._settle_forgets(requests)
@@ -226,7 +224,7 @@ class Writer:
         except HoldfastError as error:
             self._take_back()
             request.error = error
-        except apsw.Error as error:
+        except Exception as error:  # noqa: BLE001 - as in _commit_group
             self._give_up([request], error)
         _resolve([request])
 
