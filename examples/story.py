@@ -50,9 +50,7 @@ async def story(file: Path) -> None:
         counts = ", ".join(f"{count} {what}" for what, count in receipt.counts.items() if count)
         say(f"erased {counts}; receipt {receipt.id[:12]}…, complete={receipt.complete}")
         found = await hf.store.residue([b"green tea in the morning", b"fly.io"])
-        say(
-            f"traces of her words in the raw files: {sum(found.values())} (looked at {', '.join(map(short, found))})"
-        )
+        say(f"traces of her words in the raw files: {sum(found.values())}")
         say(f"Bob is still there: {[hit.entry.content for hit in await bank.search('tea')]}")
 
 
@@ -62,10 +60,6 @@ def tell(title: str) -> None:
 
 def say(line: str) -> None:
     print(f"   {line}")
-
-
-def short(path: str) -> str:
-    return Path(path).name
 
 
 if __name__ == "__main__":
