@@ -80,7 +80,9 @@ def _check(value: object, what: str, depth: int) -> None:
         return
     if isinstance(value, int):
         if value.bit_length() > MAX_INTEGER_BITS:
-            raise LimitExceeded(f"{what} contains an integer of {value.bit_length()} bits", code="value_invalid")
+            raise LimitExceeded(
+                f"{what} contains an integer of {value.bit_length()} bits", code="value_invalid"
+            )
         return
     if isinstance(value, str):
         _check_string(value, what)

@@ -35,7 +35,7 @@ from holdfast.testing.machine_draws import (
     Known,
     Sight,
 )
-from holdfast.testing.machine_looks import Ask, Disagreement, Near, Pair
+from holdfast.testing.machine_looks import Ask, Disagreement, Handle, Near, Pair
 from holdfast.testing.making import Maker
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.known = {space: Known() for space in SPACES}
         self.times: list[int] = []
         self.repeatable: list[Batch] = []
-        self.rows: list[tuple[str, int, int]] = []
+        self.handles: list[Handle] = []
         self.agreed = True
         self.runner = asyncio.Runner()
         self.stack = AsyncExitStack()
@@ -303,17 +303,21 @@ class StoreMachine(RuleBasedStateMachine):
         found = await looks.rows_by_version(self.pair.subject, scope, window)
         if expected.keys() != found.keys():
             raise Disagreement(f"eligible {scope} {window}\n  model:   {expected}\n  subject: {found}")
+        past = window.hidden or window.as_of_us is not None
         for version, row in expected.items():
-            self.rows.append((scope.space, row, found[version]))
+            self.handles.append(Handle(version, row, found[version], past=past))
 
     async def _look_behind_rows(self, dice: Dice, space: str) -> None:
-        """Handles from any time lead to the same versions, or to nothing."""
-        rows = dice.some(self.rows, 6)
-        scope = dice.any_scope(space)
-        expected = await self.pair.model.fetch(scope, [row for _, row, _ in rows])
-        found = await self.pair.subject.fetch(scope, [row for _, _, row in rows])
-        if expected != found:
-            raise Disagreement(f"fetch {scope}\n  model:   {expected}\n  subject: {found}")
+        """Handles from any time lead where the law says, in both stores."""
+        handles, scope = dice.some(self.handles, 6), dice.any_scope(space)
+        model = await self.pair.model.fetch(scope, [handle.in_model for handle in handles])
+        subject = await self.pair.subject.fetch(scope, [handle.in_subject for handle in handles])
+        for handle, *found in zip(handles, model, subject, strict=True):
+            allowed = await looks.allowed_behind(self.pair.model, scope, handle)
+            if not all(entry in allowed for entry in found):
+                raise Disagreement(
+                    f"fetch {handle} in {scope}\n  allowed: {allowed}\n  model, subject: {found}"
+                )
 
     async def _look_at_everything(self) -> None:
         for space in dict.fromkeys(SPACES):

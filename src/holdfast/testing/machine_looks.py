@@ -55,7 +55,12 @@ async def outcome(work: Awaitable[object]) -> object:
     try:
         return await work
     except HoldfastError as error:
-        return Refused(type(error).__name__, error.code)
+        return Refused(public_class(error), error.code)
+
+
+def public_class(error: HoldfastError) -> str:
+    """The class of an error as callers know it; engines may have finer ones for themselves."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == HoldfastError.__module__)
 
 
 async def committed(store: Store, batch: Batch) -> Commit:
@@ -92,6 +97,31 @@ async def rows_by_version(store: Store, scope: Scope, window: Window) -> dict[Ve
         raise Disagreement(f"handles do not ascend: {rows}")
     found = await fetched(store, scope, rows)
     return {version: row for version, row in zip(found, rows, strict=True) if version is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """The handles of one version in both stores; ``past`` ones come from an ``as_of`` or ``hidden`` read."""
+
+    version: Version
+    in_model: int
+    in_subject: int
+    past: bool
+
+
+async def allowed_behind(store: Store, scope: Scope, handle: Handle) -> list[Entry | None]:
+    """What a handle may give: a past one its version while that is kept, a present one the visible version.
+
+    Once the entry has changed, a present handle may give nothing as well.
+    """
+    entry_id, number = handle.version
+    if handle.past:
+        kept = await store.versions(scope, entry_id)
+        return [next((entry for entry in kept if entry.version == number), None)]
+    visible = await store.find(scope, [entry_id])
+    if visible and visible[0].version == number:
+        return [visible[0]]
+    return [*visible, None]
 
 
 async def pages(store: Store, scope: Scope, window: Window) -> list[object]:

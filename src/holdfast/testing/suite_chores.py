@@ -10,7 +10,7 @@ from holdfast.errors import ChoreNotFound, Conflict, LeaseLost
 from holdfast.model.batch import Drop, Fail, Finish, Operation, Placed, Retry
 from holdfast.model.chore import Chore, ChoreState
 from holdfast.testing.clock import START_US
-from holdfast.testing.making import KEY, OTHER_BANK, OTHER_KEY, OTHER_SPACE, at, in_bank, in_key, in_space
+from holdfast.testing.making import OTHER_BANK, OTHER_KEY, OTHER_SPACE, at, in_bank, in_key, in_space
 from holdfast.testing.suite_ground import LEASE_US, Bench, Ground
 
 

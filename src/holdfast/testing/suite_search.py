@@ -27,9 +27,8 @@ SCRIPTS = [
 
 
 def stored(*components: int, scale: float = 1.0) -> Quantised:
-    """A vector in its stored form; scales are numbers that a float32 holds, as ``holdfast.rules.quantise`` gives."""
-    (rounded,) = array("f", (scale,))
-    return Quantised(array("b", components).tobytes(), rounded)
+    """A vector in its stored form."""
+    return Quantised(array("b", components).tobytes(), scale)
 
 
 def similarity(one: Quantised, other: Quantised) -> float:
@@ -448,16 +447,32 @@ class RowLaws(Ground):
         assert [version.content if version else None for version in found] in ([None, "two"], ["two", "two"])
 
     async def test_a_handle_of_what_is_gone(self, bench: Bench) -> None:
-        """A handle of the present gives None once its entry is retired or forgotten, a handle of the past likewise."""
+        """A handle of the present gives None once its entry is retired, expired or forgotten."""
         retired, forgotten, stays = await bench.add_all("one", "two", "three")
+        expired = await bench.add("four", expires_us=START_US + 10)
         rows = await bench.rows_of()
-        then_us = (await bench.entry(stays)).recorded_us
-        past = await bench.rows_of(Window(as_of_us=then_us))
+        bench.clock.set(START_US + 11)
         await bench.commit(Retire(retired, Reason.DELETED))
         await bench.forget(Selector(ids=(forgotten,)))
-        found = await bench.store.fetch(in_key(), [rows[retired], rows[forgotten], rows[stays]])
-        assert [entry.content if entry else None for entry in found] == [None, None, "three"]
-        assert await bench.store.fetch(in_key(), [past[forgotten]]) == [None]
+        asked = [rows[entry] for entry in (retired, forgotten, expired, stays)]
+        found = await bench.store.fetch(in_key(), asked)
+        assert [entry.content if entry else None for entry in found] == [None, None, None, "three"]
+
+    @pytest.mark.parametrize("how", ["as of a time", "hidden"])
+    async def test_a_handle_of_the_past_names_a_version(self, bench: Bench, how: str) -> None:
+        """A handle from an ``as_of`` or ``hidden`` read gives that very version for as long as it is kept."""
+        revised, retired, forgotten, expired = await bench.add_all("one", "two", "three", "four")
+        await bench.commit(bench.make.revise(expired, "five", expires_us=START_US + 10))
+        then_us = (await bench.entry(expired)).recorded_us
+        window = Window(hidden=True) if how == "hidden" else Window(as_of_us=then_us)
+        rows = await bench.rows_of(window)
+        await bench.commit(bench.make.revise(revised, "new"), Retire(retired, Reason.DELETED))
+        await bench.forget(Selector(ids=(forgotten,)))
+        bench.clock.set(START_US + 11)
+        asked = [rows[entry] for entry in (revised, retired, forgotten, expired)]
+        found = await bench.store.fetch(in_key(), asked)
+        assert [entry.content if entry else None for entry in found] == ["one", "two", None, "five"]
+        assert await bench.store.fetch(in_key(OTHER_KEY), asked) == [None] * 4
 
     async def test_handles_of_a_restored_entry(self, bench: Bench) -> None:
         """A handle from before a retire gives what was restored, or None; never the retired version."""
