@@ -40,7 +40,7 @@ types: $(STAMP)
 	$(BIN)/pyright --warnings
 
 imports: $(STAMP)
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --no-cache
 
 rooms: $(STAMP)
 	$(BIN)/python tools/house.py look src/holdfast --order tools/rooms.txt \

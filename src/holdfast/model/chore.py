@@ -28,7 +28,7 @@ LIVE = frozenset((ChoreState.QUEUED, ChoreState.LEASED))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreDraft:
-    """Work that a batch makes due. While a chore of the place with the same ``dedupe`` key is live, no second is made."""
+    """Work that a batch makes due. While a chore of its place with the same ``dedupe`` key lives, no second is made."""
 
     id: str
     kind: str

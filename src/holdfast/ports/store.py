@@ -140,7 +140,7 @@ class Vectors(Protocol):
 
 
 class Rows(Protocol):
-    """Row handles: what the indexes speak. A handle is an opaque int, good for one store and one version of an entry."""
+    """Row handles: what the indexes speak. A handle is an opaque int of one store."""
 
     async def eligible(self, scope: Scope, window: Window) -> Sequence[int]:
         """Handles, ascending, of all entries that the window admits; its limit, cursor and order do not count."""
