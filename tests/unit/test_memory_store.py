@@ -360,7 +360,7 @@ async def test_of_each_place_one_chore_runs_and_a_lost_lease_cannot_finish(
     store: MemoryStore, write: Writing
 ) -> None:
     await write(chore(1, max_attempts=1), chore(2), chore(3, place=Place("notes", "bob"), dedupe="d"))
-    repeated = await write(chore(4, dedupe="d"))
+    repeated = await write(chore(4, place=Place("notes", "bob"), dedupe="d"))
     assert (repeated.placed[0].id, repeated.placed[0].duplicate) == (id_of(3), True)
     leased = await store.lease(worker="w", now_us=START, until_us=START + 10, limit=5)
     assert [(found.id, found.token, found.attempts) for found in leased] == [
@@ -510,7 +510,7 @@ async def test_a_check_finds_what_does_not_fit_together(store: MemoryStore, writ
     tables = store._tables
     tables.digests.clear()
     tables.live.clear()
-    tables.dedupes["acme", "other"] = id_of(9)
+    tables.dedupes["acme", ALICE, "other"] = id_of(9)
     tables.document_refs[id_of(9)] = ("acme", DocumentRef("~values", "values", "value", "y"))
     tables.heads["acme", "notes", "alice"] = 1
     tables.keys["acme", "notes"]["alice"][3] = id_of(9)
@@ -523,5 +523,5 @@ async def test_a_check_finds_what_does_not_fit_together(store: MemoryStore, writ
         ("key 'alice' of bank 'notes' in space 'acme'", "seq 3 leads nowhere"),
         ("documents", "there are ids without a document"),
         ("chores", "the live ones are not those that are queued or leased"),
-        (f"chore {id_of(9)}", "it is over but holds the dedupe key 'other' of space 'acme'"),
+        (f"chore {id_of(9)}", "it is over but holds the dedupe key 'other' of notes in space 'acme'"),
     }
