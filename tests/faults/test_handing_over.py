@@ -67,8 +67,8 @@ async def test_the_queue_is_bounded_and_everybody_is_served(tmp_path: Path, make
         assert not any(task.done() for task in tasks)
     commits = await asyncio.gather(*tasks)
     assert sorted(commit.placed[0].seq for commit in commits) == list(range(1, total + 1))
-    assert store.accepted == 0
     await store.aclose()
+    assert store.accepted == 0
 
 
 async def test_one_waiting_for_room_can_be_cancelled(tmp_path: Path, make_batch: MakeBatch) -> None:

@@ -13,6 +13,9 @@ from holdfast.model.ids import checked_id
 from holdfast.model.scope import checked_key, checked_name
 from holdfast.model.values import JsonValue, canonical_json, moment
 
+SETTINGS = frozenset(("bank", "bank_name"))
+"""Kinds of documents that belong to the space and not to a subject: a wide selector leaves them alone."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginMatch:
@@ -61,6 +64,10 @@ class Selector:
                 code="selector_empty",
                 hint="give a bank, key, subject or id",
             )
+
+    def reaches(self, kind: str) -> bool:
+        """Whether documents of a kind can be selected: receipts never, settings only by id or bank."""
+        return kind != "receipt" and (kind not in SETTINGS or bool(self.bank or self.ids))
 
     def digest(self) -> str:
         """A hash that names the selector without telling its words."""

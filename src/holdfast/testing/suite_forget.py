@@ -146,6 +146,23 @@ class SelectLaws(Ground):
         await bench.forget(Selector(subject="dave", origin=OriginMatch(author="ann")))
         assert await bench.texts() == []
 
+    async def test_settings_are_left_alone(self, bench: Bench) -> None:
+        """Settings of banks are selected by id or bank only, never by key, subject or origin."""
+        settings, name = named("one", "bank"), named("two", "bank_name")
+        origin = Origin(author="ann")
+        await bench.commit(
+            bench.make.put(settings), bench.make.put(name), bench.make.put("block"), origin=origin
+        )
+        for selector in (
+            Selector(key=KEY), Selector(subject=KEY), Selector(origin=OriginMatch(author="ann")),
+        ):  # fmt: skip
+            await bench.forget(selector)
+            assert await bench.store.document(in_space(), settings) is not None
+            assert await bench.store.document(in_space(), name) is not None
+        assert await bench.store.document(in_space(), named("block")) is None
+        await bench.forget(Selector(bank=BANK))
+        assert await bench.store.document(in_space(), settings) is None
+
     async def test_retired_and_expired_are_selected(self, bench: Bench) -> None:
         """What is retired, hidden, expired or removed is forgotten as well."""
         retired, hidden = await bench.add_all("one", "two")

@@ -36,7 +36,11 @@ def forget(writer: Writer, operation: Forget) -> Receipt:
         if versions[0].bare.ref.kind != "receipt"
     ]
     seeds = {versions[0].bare.id for versions in entries if _selects_entry(selector, versions)}
-    seeds |= {versions[0].bare.id for versions in documents if _selects_document(selector, versions)}
+    seeds |= {
+        versions[0].bare.id
+        for versions in documents
+        if selector.reaches(versions[0].bare.ref.kind) and _selects_document(selector, versions)
+    }
     found = cascade(seeds, _derivations(entries, documents))
     gone = frozenset(seeds | found.erased)
     lost_entries = {versions[0].bare.id: versions for versions in entries if versions[0].bare.id in gone}

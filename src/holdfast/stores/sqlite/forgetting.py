@@ -212,7 +212,7 @@ def _selected_documents(ledger: Ledger, space: str, selector: Selector) -> dict[
 def _document_selected(selector: Selector, row: Record) -> bool:
     subject = row[4] if row[9] is None else row[9]
     return (
-        row[5] != "receipt"
+        selector.reaches(cast("str", row[5]))
         and (selector.bank is None or row[3] == selector.bank)
         and (selector.key is None or row[4] == selector.key)
         and (selector.subject is None or subject == selector.subject)
