@@ -514,6 +514,17 @@ class ErasureLaws(Ground):
         assert (await bench.chore(chore)).payload == "p"
         assert (await bench.store.check()).ok
 
+    async def test_a_store_that_was_read_passes_its_check(self, bench: Bench) -> None:
+        """A forget leaves a store whole for those who have read from it before: its check finds nothing."""
+        goes, stays = await bench.add_all("tea", "tea")
+        then_us = (await bench.entry(stays)).recorded_us
+        await bench.commit(bench.make.revise(goes, "tea again"))
+        assert await bench.holding("tea", as_of_us=then_us) == sorted([goes, stays])
+        await bench.forget(Selector(ids=(goes,)))
+        report = await bench.store.check()
+        assert report.ok, report.findings
+        assert await bench.holding("tea", as_of_us=then_us) == [stays]
+
     async def test_a_forgotten_chore_can_be_dropped_no_more(self, bench: Bench) -> None:
         """A chore that a forget cancelled keeps its record, without payload, and is not leased."""
         chore = await bench.enqueue(payload="p", dedupe="d")

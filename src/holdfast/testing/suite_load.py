@@ -87,6 +87,29 @@ class LoadLaws(Ground):
         assert await bench.texts(Window(by="created")) == ["1", "3", "0", "4", "2"]
         assert await bench.texts(Window(by="created", order="newest_first")) == ["2", "4", "0", "3", "1"]
 
+    @pytest.mark.parametrize("how", ["revised", "restored", "restored over", "both in one batch"])
+    async def test_a_new_version_may_have_been_said_at_another_time(self, bench: Bench, how: str) -> None:
+        """By created, an entry stands where its visible version was said, not where an earlier version was."""
+        append = bench.make.append("moves", created_us=START_US + 9 if "restored" in how else START_US)
+        entry = append.draft.id
+        later = bench.make.revise(entry, "moves", created_us=START_US + 9)
+        await bench.commit(append, *([later] if how == "both in one batch" else []))
+        if "restored" in how:
+            await bench.commit(bench.make.revise(entry, "moves", created_us=START_US))
+        await bench.add("stays", created_us=START_US + 1)
+        if how == "restored":
+            await bench.commit(Retire(entry, Reason.DELETED))
+        if "restored" in how:
+            await bench.commit(Restore(entry, 1))
+        elif how == "revised":
+            await bench.commit(later)
+        for scope in (in_key(), in_bank()):
+            assert await bench.texts(Window(by="created"), scope) == ["stays", "moves"]
+            assert await bench.texts(Window(by="created", order="newest_first"), scope) == ["moves", "stays"]
+            assert await bench.texts(scope=scope) == ["moves", "stays"]
+        page = await bench.store.load(in_key(), Window(by="created", limit=1))
+        assert await bench.texts(Window(by="created", after=page.next)) == ["moves"]
+
     async def test_created_may_lie_before_the_epoch(self, bench: Bench) -> None:
         """Created times before 1970 sort before later ones."""
         for n, created_us in enumerate((5, -7, 0, -3)):

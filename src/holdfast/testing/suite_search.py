@@ -286,6 +286,8 @@ class VectorLaws(Ground):
         await bench.refused(
             EmbedderMismatch, bench.make.append(vectors=(odd,), bank=OTHER_BANK), space=OTHER_SPACE
         )
+        await bench.add(digest=b"d")
+        await bench.refused(EmbedderMismatch, bench.make.append(digest=b"d", vectors=(odd,)))
         for scope in (in_key(), in_bank(OTHER_BANK)):
             with pytest.raises(EmbedderMismatch):
                 await bench.store.nearest(scope, odd, 1)
