@@ -1,0 +1,112 @@
+"""A: one caller, one add after the other, held against the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+
+import holdfast
+from benchmarks import files, floor, machine
+from benchmarks.figures import WORK, Section, median, quantile
+from benchmarks.material import Material
+
+KEYS = 64
+WANTED = 0.65
+
+
+@dataclass
+class Plan:
+    """A file whose keys hold 0, 2, 4 … 126 entries, and what is added to it key by key.
+
+    So pages are completed as they are in the long run: one with every 128th add.
+    """
+
+    base: Path
+    warm: list[holdfast.NewEntry]
+    measured: list[holdfast.NewEntry]
+    trace: floor.Trace = field(default_factory=lambda: floor.Trace([], []))
+    adds: list[floor.Add] = field(default_factory=list[floor.Add])
+
+
+def planned(count: int, seed: int) -> Plan:
+    material = Material(seed)
+    keys = [f"key-{number}" for number in range(KEYS)]
+    base = WORK / "one.db"
+    files.make(base, material.entries([key for step in range(126) for key in keys[(step + 2) // 2 :]]))
+    plan = Plan(
+        base, material.entries(keys), material.entries([keys[index % KEYS] for index in range(count)])
+    )
+    product = files.copied(base, "one-traced.db")
+    with floor.traced_writer() as sent:
+        add_all(product, plan)
+    plan.trace = floor.trace_of(sent)
+    plan.adds = [floor.add_of(transaction) for transaction in plan.trace.transactions[KEYS:]]
+    assert len(plan.adds) == count
+    floor.check(files.copied(base, "one-checked.db"), product, plan.trace, plan.adds, KEYS)
+    return plan
+
+
+def add_all(file: Path, plan: Plan) -> list[float]:
+    """The seconds of each measured add through the face."""
+
+    async def run(_: holdfast.LocalHoldfast, bank: holdfast.Bank) -> list[float]:
+        for new in plan.warm:
+            await bank.add(new.content, key=new.key, vector=new.vector)
+        return await timed(bank, plan.measured)
+
+    return files.using(file, run)
+
+
+async def timed(bank: holdfast.Bank, entries: Sequence[holdfast.NewEntry]) -> list[float]:
+    """The seconds of each add."""
+    times: list[float] = []
+    last = perf_counter()
+    for new in entries:
+        await bank.add(new.content, key=new.key, vector=new.vector)
+        now = perf_counter()
+        times.append(now - last)
+        last = now
+    return times
+
+
+def floor_run(plan: Plan, *, moves_log: bool) -> tuple[float, floor.Floor]:
+    """The seconds of the floor on a copy of its own."""
+    bare = floor.Floor(files.copied(plan.base, "one-floor.db"), plan.trace.settings, moves_log=moves_log)
+    bare.repeat(plan.trace.transactions[:KEYS])
+    bare.commits = bare.pages_written = 0
+    seconds = bare.run(plan.adds)
+    bare.connection.close()
+    return seconds, bare
+
+
+def measure(count: int, rounds: int) -> Section:
+    """Rounds of floor and face in turn; the ratio is that of the middle round."""
+    with machine.section(f"A. One caller: {rounds} rounds of {count:,} adds over {KEYS} keys") as found:
+        plan = planned(count, seed=1)
+        bare: list[float] = []
+        unmoved: list[float] = []
+        face: list[float] = []
+        times: list[float] = []
+        pages = moving = 0.0
+        for _ in range(rounds):
+            seconds, ran = floor_run(plan, moves_log=True)
+            pages, moving = ran.pages_written / ran.commits, moving + ran.moving
+            bare.append(seconds)
+            taken = add_all(files.copied(plan.base, "one-face.db"), plan)
+            face.append(sum(taken))
+            times += taken
+            unmoved.append(floor_run(plan, moves_log=False)[0])
+        found.tell("floor: bare apsw loop", count / median(bare), "adds/s")
+        found.tell("floor that never moves its log", count / median(unmoved), "adds/s")
+        found.tell("floor: pages in the log a commit", pages, "")
+        found.tell("floor: share of time moving the log", moving / sum(bare), "")
+        found.tell("face: bank.add", count / median(face), "adds/s")
+        found.tell("face: p50", median(times) * 1e3, "ms")
+        found.tell("face: p99", quantile(times, 0.99) * 1e3, "ms")
+        ratios = [floored / faced for floored, faced in zip(bare, face, strict=True)]
+        found.at_least("face / floor", median(ratios), WANTED, "")
+        ratios = [floored / faced for floored, faced in zip(unmoved, face, strict=True)]
+        found.tell("face / floor that never moves its log", median(ratios), "")
+    return found
