@@ -141,6 +141,7 @@ def write_current(ledger: Ledger, work: Work, place: Place, record: Record, slot
     connection.execute(_PUT_ENTRY, (*record, entry_hash(record)))
     ledger.add_words([(cast("int", record[0]), entry_words(record))])
     write_tail(connection, (slot,))
+    ledger.note_order(cast("int", record[0]), cast("int", record[12]))
     ledger.forget_place(work.batch.space, place)
 
 

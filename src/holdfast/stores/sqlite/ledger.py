@@ -74,6 +74,10 @@ _SPENT: Final = "delete from spent where bank=? and name=? returning high"
 _DISORDER: Final = "update keys set disordered=1 where bank=? and key=?"
 _NEWEST_GONE: Final = "select (select max(id) from past), (select max(id) from tombstones)"
 _GONE: Final = "select 1 from past where id=?1 union all select 1 from tombstones where id=?1"
+_CREATED_BEFORE: Final = "select created from entries where row between ? and ? order by row desc limit 1"
+_CREATED_AFTER: Final = "select created from entries where row between ? and ? order by row limit 1"
+_KEY_OF: Final = "select base, key from keys where bank=? and number=?"
+_RANGES: Final = "select count(*) from keys where bank=? and key=?"
 _PLACE_LIMIT: Final = 50_000
 
 
@@ -270,10 +274,10 @@ class Ledger:
     def append(self, work: Work, operation: Append, body: Body, touched: list[PlaceState]) -> None:
         """Give an entry its row and gather what has to be written."""
         state = self.place(work.batch.space, operation.place)
-        if operation.digest is not None and self._merge_equal(work, operation, state):
-            return
         if body.dimensions:
             self.check_dimensions(body.dimensions, gathering=work.gathering)
+        if operation.digest is not None and self._merge_equal(work, operation, state):
+            return
         kept = state.ranges[-1]
         seq = state.seq + 1
         if seq - kept.base > self.layout.range_size:
@@ -510,6 +514,19 @@ class Ledger:
         state.ranges.append(kept)
         state.tail = 0
         return kept
+
+    def note_order(self, row: int, created: int) -> None:
+        """Mark a key whose entries, read by row, are not in the order in which they were said any more."""
+        numbers = self.layout.range_of(row)
+        low, high = self.layout.key_rows(*numbers)
+        before = self.connection.execute(_CREATED_BEFORE, (low, row - 1)).fetchone()
+        after = self.connection.execute(_CREATED_AFTER, (row + 1, high)).fetchone()
+        base, key = cast("tuple[int, str]", self.connection.execute(_KEY_OF, numbers).fetchone())
+        alone = base == 0 and self.connection.execute(_RANGES, (numbers[0], key)).get == 1
+        early = cast("int", before[0]) if before else (created if alone else created + 1)
+        late = cast("int", after[0]) if after else (created if alone else created - 1)
+        if not early <= created <= late:
+            self.connection.execute(_DISORDER, (numbers[0], key))
 
     def _mark_disordered(self, state: PlaceState, key: str) -> None:
         if not state.disordered:

@@ -18,6 +18,7 @@ class Reading:
 
     connection: Connection
     path: Path
+    connect: Callable[[], Connection]
     layout: Layout
     now_us: Callable[[], int]
     names: Names = field(init=False)

@@ -94,7 +94,7 @@ class SqliteStore:
         return Ledger(connection, self._layout, self._clock.now_us, SqliteOperations())
 
     def _make_reading(self) -> Reading:
-        return Reading(self._connect(), self._path, self._layout, self._clock.now_us)
+        return Reading(self._connect(), self._path, self._connect, self._layout, self._clock.now_us)
 
     def _check_usable(self) -> None:
         if os.getpid() != self._process:
