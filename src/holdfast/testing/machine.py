@@ -12,7 +12,7 @@ from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from holdfast.model.batch import Batch, Commit, Finish, Operation
+from holdfast.model.batch import Append, Batch, Commit, Finish, Operation, Revise
 from holdfast.model.chore import LIVE, Chore, ChoreState
 from holdfast.model.scope import Scope
 from holdfast.model.window import Window
@@ -212,6 +212,7 @@ class StoreMachine(RuleBasedStateMachine):
         done = await self.pair.agree(f"commit {batch}", partial(looks.committed, batch=batch))
         if isinstance(done, Commit):
             self.times.append(done.at_us)
+            known.sized = known.sized or any(has_vectors(operation) for operation in batch.operations)
             if batch.idempotency is not None:
                 self.repeatable.append(batch)
 
@@ -303,9 +304,14 @@ class StoreMachine(RuleBasedStateMachine):
         found = await looks.rows_by_version(self.pair.subject, scope, window)
         if expected.keys() != found.keys():
             raise Disagreement(f"eligible {scope} {window}\n  model:   {expected}\n  subject: {found}")
-        past = window.hidden or window.as_of_us is not None
-        for version, row in expected.items():
-            self.handles.append(Handle(version, row, found[version], past=past))
+        entries = await self.pair.model.fetch(scope, list(expected.values()))
+        for entry, (version, row) in zip(entries, expected.items(), strict=True):
+            if entry is not None and entry.retired is not None:
+                self.handles.append(Handle(version, row, found[version], "past"))
+            elif window.as_of_us is None:
+                self.handles.append(Handle(version, row, found[version], "present"))
+            else:
+                self.handles.append(Handle(version, row, found[version], "current as of a time"))
 
     async def _look_behind_rows(self, dice: Dice, space: str) -> None:
         """Handles from any time lead where the law says, in both stores."""
@@ -355,6 +361,11 @@ class StoreMachine(RuleBasedStateMachine):
         await agree(
             "erased", partial(looks.erased, scope=Scope(space), ids=[*known.entries, *known.documents])
         )
+
+
+def has_vectors(operation: Operation) -> bool:
+    """Whether an operation writes vectors."""
+    return isinstance(operation, Append | Revise) and bool(operation.draft.vectors)
 
 
 def machine_for(make_store: MakeStore) -> type[StoreMachine]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from hypothesis import strategies as st
@@ -93,6 +93,8 @@ class Known:
     documents: list[str] = field(default_factory=list[str])
     chores: list[str] = field(default_factory=list[str])
     changes: list[str] = field(default_factory=list[str])
+    sized: bool = False
+    """Whether a vector was written here, so that one of another size is surely refused."""
 
     def note(self, operation: Operation) -> None:
         """Remember the id that an operation brings."""
@@ -174,9 +176,7 @@ class Dice:
         return self.maybe(ORIGINS)
 
     def vectors(self) -> tuple[Quantised, ...]:
-        """Vectors of an entry, of the size of the others but for once in a long time."""
-        if self.chance(40):
-            return (ODD_VECTOR,)
+        """Vectors of an entry, of the size of the others."""
         return tuple(self.some(VECTORS, 2)) if self.chance(2) else ()
 
     def draft(self, identifier: str) -> Draft:
@@ -201,7 +201,10 @@ class Dice:
         place = self.place()
         fresh = self.make.id(place.key, place.bank)
         identifier = self.one(self.known.entries) if self.known.entries and self.chance(30) else fresh
-        return Append(place, self.draft(identifier), self.maybe((b"1", b"2"), 2))
+        draft = self.draft(identifier)
+        if self.known.sized and identifier == fresh and self.chance(40):
+            draft = replace(draft, vectors=(ODD_VECTOR,))
+        return Append(place, draft, self.maybe((b"1", b"2"), 2))
 
     def put(self) -> Put:
         """A put of a document."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from holdfast.errors import HoldfastError
 from holdfast.model.batch import Batch, Commit
@@ -101,27 +101,26 @@ async def rows_by_version(store: Store, scope: Scope, window: Window) -> dict[Ve
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """The handles of one version in both stores; ``past`` ones come from an ``as_of`` or ``hidden`` read."""
+    """The handles of one version in both stores; ``of`` says what the version was when they were read."""
 
     version: Version
     in_model: int
     in_subject: int
-    past: bool
+    of: Literal["past", "present", "current as of a time"]
 
 
 async def allowed_behind(store: Store, scope: Scope, handle: Handle) -> list[Entry | None]:
-    """What a handle may give: a past one its version while that is kept, a present one the visible version.
-
-    Once the entry has changed, a present handle may give nothing as well.
-    """
+    """What a handle may give, by the law."""
     entry_id, number = handle.version
-    if handle.past:
-        kept = await store.versions(scope, entry_id)
-        return [next((entry for entry in kept if entry.version == number), None)]
-    visible = await store.find(scope, [entry_id])
-    if visible and visible[0].version == number:
-        return [visible[0]]
-    return [*visible, None]
+    kept = await store.versions(scope, entry_id)
+    same = [entry for entry in kept if entry.version == number]
+    if handle.of == "past" or not kept:
+        return [*same] or [None]
+    if handle.of == "present":
+        visible: list[Entry | None] = [*await store.find(scope, [entry_id])]
+        return visible if visible and visible == same else [*visible, None]
+    newest = kept[-1]
+    return [newest] if newest.retired is None and same == [newest] else [None, newest, *same]
 
 
 async def pages(store: Store, scope: Scope, window: Window) -> list[object]:
