@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from holdfast.errors import InvalidInput, StoreFailed, StoreUnsupported
+from holdfast.errors import InvalidInput, StoreUnsupported
 from holdfast.memories.core import Core
 from holdfast.memories.local import LocalHoldfast
 from holdfast.model.batch import Batch, Commit
@@ -60,7 +60,8 @@ def open(
 
     async def make() -> LocalHoldfast:
         place = _place(url)
-        core = Core(await _opened(place, chosen), chosen, random_bits, _embedder(embedder))
+        found = _embedder(embedder)
+        core = Core(await _opened(place, chosen, found), chosen, random_bits, found)
         if place.warns:
             core.commit = _warning_first(core)
         return LocalHoldfast(core, space)
@@ -136,7 +137,7 @@ def _place_of(url: str) -> _Place:
     return _Place(scheme, path[1:], option)
 
 
-async def _opened(place: _Place, clock: Clock) -> Store:
+async def _opened(place: _Place, clock: Clock, embedder: Embedder | None = None) -> Store:
     if place.scheme == "memory":
         # Deferred: only the engine that is used is loaded.
         from holdfast.stores.memory import MemoryStore
@@ -145,12 +146,12 @@ async def _opened(place: _Place, clock: Clock) -> Store:
     # Deferred: loads apsw, which `import holdfast` must not.
     from holdfast.stores.sqlite import SqliteStore
 
-    try:
-        return await SqliteStore.open(place.path, clock=clock, readonly=place.option == "mode=ro")
-    except OSError as error:
-        raise StoreFailed(
-            f"{place.path} cannot be opened: {error}", hint="look at the folder above it"
-        ) from error
+    return await SqliteStore.open(
+        place.path,
+        clock=clock,
+        readonly=place.option == "mode=ro",
+        embedder=None if embedder is None else embedder.name,
+    )
 
 
 def _embedder(wanted: str | Embedder) -> Embedder | None:

@@ -236,7 +236,10 @@ class Upkeep(Protocol):
         ...
 
     async def settle(self) -> None:
-        """Bring the files to rest: everything written is in its final place and no erased byte is left behind."""
+        """Bring the files to rest: everything written is in its final place and no erased byte is left behind.
+
+        ``StoreBusy`` when that is not possible because somebody else goes on reading what was erased.
+        """
         ...
 
     async def erased(self, scope: Scope, ids: Sequence[str]) -> set[str]:

@@ -207,6 +207,15 @@ class CascadeLaws(Ground):
         await bench.forget(Selector(ids=(three,)))
         assert await everything(bench) == []
 
+    async def test_every_version_loses_the_source(self, bench: Bench) -> None:
+        """An entry that loses a source loses it in all its versions."""
+        one, two, three = await bench.add_all("one", "two", "three")
+        derived = await bench.add("derived", origin=from_sources(one, two))
+        await bench.commit(bench.make.revise(derived, "again", origin=from_sources(three, one)))
+        await bench.commit(Retire(derived, Reason.DELETED))
+        await bench.forget(Selector(ids=(one,)))
+        assert [version.origin.sources for version in await bench.versions(derived)] == [(two,), (three,)]
+
     async def test_all_sources_at_once(self, bench: Bench) -> None:
         """An entry all of whose sources go in one forget goes, whatever their number."""
         sources = await bench.add_all("one", "two")

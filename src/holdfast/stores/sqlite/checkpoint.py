@@ -8,8 +8,9 @@ from typing import Final
 
 import apsw
 
+from holdfast.errors import HoldfastError
 from holdfast.stores.sqlite.db import Connection
-from holdfast.stores.sqlite.files import WriteLock
+from holdfast.stores.sqlite.files import WriteLock, put_away
 from holdfast.stores.sqlite.writer import Writer
 
 SMALL: Final = 256
@@ -43,11 +44,11 @@ class Checkpointer:
             try:
                 connection = connection or self._connect()
                 self._checkpoint(connection)
-            except apsw.Error:
+            except (apsw.Error, HoldfastError, OSError):
                 # A checkpoint only saves space; the next one that is due tries again, on a new connection.
+                put_away(connection)
                 connection = None
-        if connection is not None:
-            connection.close()
+        put_away(connection)
 
     def _checkpoint(self, connection: Connection) -> None:
         """Copy most of the log beside the writer, and the short rest while it holds still: then the log can restart.

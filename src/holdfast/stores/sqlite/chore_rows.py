@@ -13,7 +13,7 @@ from holdfast.model.chore import Chore
 from holdfast.model.journal import Step, Verb
 from holdfast.model.values import dump_json
 from holdfast.stores.sqlite.codec import chore_of
-from holdfast.stores.sqlite.db import Connection
+from holdfast.stores.sqlite.db import Column, Connection, Record
 from holdfast.stores.sqlite.ledger import Ledger, Work
 
 COLUMNS: Final = (
@@ -34,9 +34,7 @@ _DROP: Final = "update chores set state='cancelled', lease_until=null, change=? 
 _RETRY: Final = "update chores set state='queued', due=?, attempts=0, change=? where id=?"
 _USED_UP: Final = "update chores set state='dead', lease_until=null where state='leased' and lease_until<? and attempts>=max_attempts"
 _DUE: Final = (
-    "select "
-    + COLUMNS
-    + " from chores c where ((state='queued' and due<=?1) or (state='leased' and lease_until<?1))"
+    "select id, space, bank, key, kind from chores c where ((state='queued' and due<=?1) or (state='leased' and lease_until<?1))"
     " and not exists(select 1 from chores o where o.space=c.space and o.bank=c.bank and o.key=c.key"
     " and o.state='leased' and o.lease_until>=?1) order by due, id"
 )
@@ -140,17 +138,19 @@ def lease(
 ) -> list[Chore]:
     """Take due chores, oldest first, one of each place; inside the open transaction."""
     connection.execute(_USED_UP, (now_us,))
-    taken: list[Chore] = []
-    places: set[tuple[object, ...]] = set()
-    for row in connection.execute(_DUE, (now_us,)).fetchall():
-        if len(taken) >= limit:
-            break
+    chosen: list[Column] = []
+    places: set[Record] = set()
+    for row in connection.execute(_DUE, (now_us,)):
         place = row[1:4]
-        if place in places or (kinds is not None and row[4] not in kinds):
-            continue
-        places.add(place)
-        taken.append(chore_of(connection.execute(_TAKE, (until_us, worker, row[0])).fetchall()[0]))
-    return taken
+        if place not in places and (kinds is None or row[4] in kinds):
+            places.add(place)
+            chosen.append(row[0])
+            if len(chosen) >= limit:
+                break
+    return [
+        chore_of(connection.execute(_TAKE, (until_us, worker, identifier)).fetchall()[0])
+        for identifier in chosen
+    ]
 
 
 def renew(connection: Connection, chore: str, token: int, until_us: int) -> None:

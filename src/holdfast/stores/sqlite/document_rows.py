@@ -41,6 +41,7 @@ _KEEP: Final = (
 )
 _PRUNE: Final = "delete from document_versions where id=? and version<=?"
 _NTH_KEPT: Final = "select version from document_versions where id=? order by version desc limit 1 offset ?"
+_KNOWN: Final = "select 1 from document_versions where id=?1 union all select 1 from tombstones where id=?1"
 _PUT_DERIVED: Final = "insert or ignore into derived values(?,?,1)"
 
 
@@ -75,7 +76,7 @@ def put(ledger: Ledger, work: Work, operation: Put) -> None:
     _expect(ref, before, operation.expected)
     if row is not None:
         keep_version(ledger, work, row)
-    identifier, version = _identity(ledger, space, operation, row)
+    identifier, version = _identity(ledger, space, operation, row, work.now)
     origin = origin_column(work.batch.origin)
     value = dump_json(operation.value)
     written = (version, value, operation.subject, origin, work.at, operation.expires_us, work.change)
@@ -139,16 +140,19 @@ def document_hash(*columns: bytes | str | int | None) -> bytes:
     return row_hash(*columns)
 
 
-def _identity(ledger: Ledger, space: str, operation: Put, row: Record | None) -> tuple[bytes, int]:
+def _identity(ledger: Ledger, space: str, operation: Put, row: Record | None, now: int) -> tuple[bytes, int]:
     """The id and version of what is put: those of earlier versions go on."""
     keeps = kept_versions(operation.ref.kind) != 0
-    if row is not None and (keeps or not expired(row, ledger.now_us())):
+    if row is not None and (keeps or not expired(row, now)):
         return cast("bytes", row[1]), cast("int", row[7]) + 1
     if keeps:
         last = ledger.connection.execute(_LAST_KEPT, name_columns(space, operation.ref)).fetchone()
         if last is not None:
             return cast("bytes", last[0]), cast("int", last[1]) + 1
-    return bytes.fromhex(operation.id), 1
+    identifier = bytes.fromhex(operation.id)
+    if ledger.connection.execute(_KNOWN, (identifier,)).fetchone() is not None:
+        raise AlreadyExists("a document with this id was here before", hint="make a new id")
+    return identifier, 1
 
 
 def _expect(ref: DocumentRef, version: int, expected: int | None) -> None:

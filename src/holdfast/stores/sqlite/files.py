@@ -5,20 +5,19 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Final, cast
 
 import apsw
 
-from holdfast.errors import StoreFailed, StoreReadOnly, StoreUnsupported
+from holdfast.errors import EmbedderMismatch, StoreFailed, StoreReadOnly, StoreUnsupported
 from holdfast.stores.sqlite.db import Connection, open_connection
 
 APPLICATION: Final = 0x484F4C44  # "HOLD"
 SCHEMA: Final = 1
 BUSY_MS: Final = 10_000
-CACHE_KIB: Final = 65_536
 _NETWORK: Final = frozenset(
     (
         "nfs",
@@ -35,6 +34,9 @@ _NETWORK: Final = frozenset(
         "fuse.s3fs",
     )
 )
+
+_EMBEDDER: Final = "select value from meta where name='embedder'"
+_CLAIM: Final = "insert or ignore into meta values('embedder', ?)"
 
 PRAGMAS: Final = (
     "pragma synchronous=full",
@@ -75,6 +77,17 @@ def file_system_of(path: Path, table: Path = Path("/proc/self/mounts")) -> str |
     return best[1]
 
 
+def make_folder(path: Path) -> None:
+    """Make the folder that the file stands in."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreFailed(
+            f"the folder of {path} cannot be made: {error}",
+            hint="give a path in a folder that may be written",
+        ) from error
+
+
 def connect(path: Path, *, readonly: bool, vfs: str | None = None) -> Connection:
     """A connection with the settings that every connection has."""
     try:
@@ -101,6 +114,13 @@ def cannot_open(path: Path, error: apsw.Error) -> StoreUnsupported | StoreFailed
     )
 
 
+def put_away(connection: Connection | None) -> None:
+    """Close a connection that may be broken; what it was told is safe or was reported as failed."""
+    if connection is not None:
+        with suppress(apsw.Error):
+            connection.close(force=True)
+
+
 def prepare(connection: Connection, path: Path, lock: WriteLock, *, readonly: bool) -> None:
     """Make the schema in an empty file; refuse a foreign or a newer one."""
     try:
@@ -120,6 +140,20 @@ def prepare(connection: Connection, path: Path, lock: WriteLock, *, readonly: bo
         raise cannot_open(path, error) from error
 
 
+def claim_embedder(connection: Connection, path: Path, lock: WriteLock, name: str, *, readonly: bool) -> None:
+    """Record whose vectors the file holds; refuse an embedder of another name."""
+    known = connection.execute(_EMBEDDER).fetchone()
+    if known is None and not readonly:
+        with lock.held():
+            connection.execute(_CLAIM, (name,))
+        known = connection.execute(_EMBEDDER).fetchone()
+    if known is not None and known[0] != name:
+        raise EmbedderMismatch(
+            f"{path} holds vectors of the embedder {known[0]!r}, not of {name!r}",
+            hint="open it with that embedder, or without one",
+        )
+
+
 def _create(connection: Connection) -> None:
     connection.execute("begin immediate")
     try:
@@ -127,7 +161,7 @@ def _create(connection: Connection) -> None:
             connection.execute(
                 files("holdfast.stores.sqlite").joinpath("schema.sql").read_text(encoding="utf-8")
             )
-            connection.execute("insert into meta values('salt', randomblob(16))")
+            connection.execute("insert into meta values('salt', randomblob(16)), ('quantisation', 'int8')")
             connection.execute("pragma application_id=1213156420")
             connection.execute("pragma user_version=1")
         connection.execute("commit")
@@ -150,7 +184,10 @@ def _number(connection: Connection, sql: str) -> int:
 
 
 class WriteLock:
-    """An operating-system lock on a file beside the database: writers of all processes queue on it."""
+    """An operating-system lock on a file beside the database: writers of all processes queue on it.
+
+    The system gives it back when its holder ends; while a holder stands still, the others wait.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(path.name + ".lock")
@@ -158,7 +195,7 @@ class WriteLock:
 
     @contextmanager
     def held(self) -> Generator[None]:
-        """Hold the lock, waiting for other processes first; it goes with the process if that dies."""
+        """Hold the lock, waiting for other processes first."""
         if self._file < 0:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX)

@@ -49,7 +49,8 @@ _DERIVED: Final = "select record, is_document from derived where source=?"
 _DROP_ENTRY: Final = "delete from entries where row=?"
 _DROP_PAST: Final = "delete from past where number=?"
 _DROP_PAST_WORDS: Final = "insert into past_words(past_words, rowid, terms) values('delete',?,?)"
-_DROP_DERIVED: Final = "delete from derived where source=? or record=?"
+_DROP_DERIVED: Final = "delete from derived where source=?"
+_DROP_DERIVATIONS: Final = "delete from derived where record=?"
 _DROP_DOCUMENT: Final = "delete from documents where id=?"
 _DROP_VERSIONS: Final = "delete from document_versions where id=?"
 _TOMBSTONE: Final = "insert or ignore into tombstones values(?,?,?)"
@@ -59,7 +60,7 @@ _HIDDEN_BY: Final = "select distinct id from past where by_entry=? and reason='h
 _NEWEST: Final = "select by_entry, reason from past where id=? order by version desc limit 1"
 _CHORES: Final = "select id, bank, key, payload, state from chores where space=?"
 _CLEAR_CHORE: Final = (
-    "update chores set payload=null, change=?, lease_until=case when state in ('queued','leased') then null else"
+    "update chores set payload=null, last_error=null, dedupe=null, worker=null, change=?, lease_until=case when state in ('queued','leased') then null else"
     " lease_until end, state=case when state in ('queued','leased') then 'cancelled' else state end where id=?"
 )
 _IN_ROWS: Final = (
@@ -102,7 +103,7 @@ def forget(ledger: Ledger, work: Work, operation: Forget) -> None:
     taken = cascade(seeds, lambda wave: _derived_from(ledger, space, wave))
     _take_along(ledger, taken, entries, documents)
     gone = frozenset(name.hex() for name in (*entries, *documents))
-    heads = {doomed.place: ledger.place(space, doomed.place, make=False).seq for doomed in entries.values()}
+    heads = {doomed.place: ledger.place(space, doomed.place, number=False).seq for doomed in entries.values()}
     returning = _returning(ledger, entries)
     steps = [(name.hex(), doomed.last) for name, doomed in entries.items()]
     steps += [(name.hex(), version) for name, version in documents.items()]
@@ -320,7 +321,8 @@ def _erase_entries(ledger: Ledger, work: Work, entries: Iterable[Doomed]) -> Non
         for past in doomed.past:
             connection.execute(_DROP_PAST_WORDS, (past[-1], entry_rows.entry_words(past)))
             connection.execute(_DROP_PAST, (past[-1],))
-        connection.execute(_DROP_DERIVED, (doomed.id, doomed.id))
+        connection.execute(_DROP_DERIVED, (doomed.id,))
+        connection.execute(_DROP_DERIVATIONS, (doomed.id,))
         connection.execute(_TOMBSTONE, (doomed.id, work.batch.space, work.at))
         ledger.forget_place(work.batch.space, doomed.place)
     ledger.forget_known_ids()
@@ -332,7 +334,8 @@ def _erase_documents(ledger: Ledger, work: Work, documents: Iterable[bytes]) -> 
     for name in documents:
         ledger.connection.execute(_DROP_DOCUMENT, (name,))
         ledger.connection.execute(_DROP_VERSIONS, (name,))
-        ledger.connection.execute(_DROP_DERIVED, (name, name))
+        ledger.connection.execute(_DROP_DERIVED, (name,))
+        ledger.connection.execute(_DROP_DERIVATIONS, (name,))
         ledger.connection.execute(_TOMBSTONE, (name, work.batch.space, work.at))
 
 

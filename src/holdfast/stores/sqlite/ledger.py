@@ -70,7 +70,8 @@ _PUT_BANK: Final = "insert into banks(bank, space, name, next_key) values(?,?,?,
 _NEXT_BANK: Final = "select coalesce(max(bank)+1, 1) from banks"
 _NEXT_KEY: Final = "update banks set next_key=next_key+1 where bank=? returning next_key-1"
 _PUT_KEY: Final = "insert into keys values(?,?,?,?,?,0)"
-_SPENT: Final = "delete from spent where bank=? and name=? returning high"
+_SPENT: Final = "select high from spent where bank=? and name=?"
+_UNSPEND: Final = "delete from spent where bank=? and name=?"
 _DISORDER: Final = "update keys set disordered=1 where bank=? and key=?"
 _NEWEST_GONE: Final = "select (select max(id) from past), (select max(id) from tombstones)"
 _GONE: Final = "select 1 from past where id=?1 union all select 1 from tombstones where id=?1"
@@ -195,7 +196,8 @@ class Ledger:
             self.connection.execute("rollback")
 
     def drop_memory(self) -> None:
-        """Forget everything remembered across transactions."""
+        """Forget everything remembered across transactions: numbers given in one that was taken back as well."""
+        self.names = Names(self.layout)
         self._places.clear()
         self._last_at = None
         self._dimensions = None
@@ -256,8 +258,10 @@ class Ledger:
         work.gathering = False
         try:
             for index, operation in enumerate(work.batch.operations):
+                if not isinstance(operation, Append):
+                    self.flush()
                 self._operations.run(self, work, index, operation)
-                self.flush()
+            self.flush()
             self._record(work)
         except BaseException:
             self._pending = Pending()
@@ -273,7 +277,9 @@ class Ledger:
 
     def append(self, work: Work, operation: Append, body: Body, touched: list[PlaceState]) -> None:
         """Give an entry its row and gather what has to be written."""
-        state = self.place(work.batch.space, operation.place)
+        state = self.place(work.batch.space, operation.place, number=not work.gathering)
+        if not state.ranges:
+            raise _NeedsSavepoint("the place has to be numbered")
         if body.dimensions:
             self.check_dimensions(body.dimensions, gathering=work.gathering)
         if operation.digest is not None and self._merge_equal(work, operation, state):
@@ -283,6 +289,7 @@ class Ledger:
         if seq - kept.base > self.layout.range_size:
             if work.gathering:
                 raise _NeedsSavepoint("the key needs a second range")
+            self.flush()
             kept = self._next_range(state, operation.place)
         row = kept.low + seq - kept.base
         state.seq = seq
@@ -314,13 +321,16 @@ class Ledger:
     def _merge_equal(self, work: Work, operation: Append, state: PlaceState) -> bool:
         digest = cast("bytes", operation.digest)
         mark = (id(state), digest)
-        if work.gathering and mark in self._pending.digests:
-            raise _NeedsSavepoint("an equal entry is gathered already")
+        if mark in self._pending.digests:
+            if work.gathering:
+                raise _NeedsSavepoint("an equal entry is gathered already")
+            self.flush()
         for kept in state.ranges:
             found = self.connection.execute(_DIGEST, (digest, kept.low, kept.high, work.now)).fetchone()
             if found is not None:
                 if work.gathering:
                     raise _NeedsSavepoint("an equal entry is stored already")
+                self.flush()
                 self._operations.merge(self, work, operation, cast("bytes", found[0]))
                 return True
         self._pending.digests.add(mark)
@@ -431,7 +441,7 @@ class Ledger:
             self.flush()
             return self._operations.entry_version(self, space, requirement.id), requirement.version
         if isinstance(requirement, Head):
-            return self.place(space, requirement.place, make=False).seq, requirement.seq
+            return self.place(space, requirement.place, number=False).seq, requirement.seq
         found = self._operations.document_version(self, space, requirement.ref)
         return found, max(found, 1) if requirement.version is None else requirement.version
 
@@ -459,30 +469,30 @@ class Ledger:
 
     # Places
 
-    def place(self, space: str, place: Place, *, make: bool = True) -> PlaceState:
-        """What is known of a place; it is numbered first when it is new."""
+    def place(self, space: str, place: Place, *, number: bool) -> PlaceState:
+        """What is known of a place; a new one is numbered first, or has no ranges."""
         name = (space, place)
         state = self._places.get(name)
         if state is None:
-            state = self._read_place(space, place, make=make)
+            state = self._read_place(space, place, number=number)
             if state.ranges:
                 self._places[name] = state
         return state
 
-    def _read_place(self, space: str, place: Place, *, make: bool) -> PlaceState:
+    def _read_place(self, space: str, place: Place, *, number: bool) -> PlaceState:
         bank = bank_number(self.connection, space, place.bank)
         if bank is None:
-            if not make:
+            if not number:
                 return PlaceState(-1, [], 0, 0, 0, disordered=False)
             bank = self.layout.check_bank(cast("int", self.connection.execute(_NEXT_BANK).get))
             self.connection.execute(_PUT_BANK, (bank, space, place.bank))
         found = self.connection.execute(_KEY, (bank, place.key)).fetchone()
         if found is None:
-            return self._new_place(bank, place.key, make=make)
+            return self._new_place(bank, place.key, number=number)
         high, disordered = cast("tuple[int, int]", found[2:])
         ranges = [
-            KeyRange(*self.layout.key_rows(bank, cast("int", number)), cast("int", base))
-            for number, base in self.connection.execute(_KEY_LOWS, (bank, place.key))
+            KeyRange(*self.layout.key_rows(bank, cast("int", low)), cast("int", base))
+            for low, base in self.connection.execute(_KEY_LOWS, (bank, place.key))
         ]
         kept = ranges[-1]
         last = cast("int", self.connection.execute(_LAST_ROW, (kept.low, kept.high)).get)
@@ -491,14 +501,12 @@ class Ledger:
         newest = cast("int | None", self.connection.execute(_LAST_CREATED, (kept.low, kept.high)).get)
         return PlaceState(bank, ranges, seq, tail, -(1 << 62) if newest is None else newest, bool(disordered))
 
-    def _new_place(self, bank: int, key: str, *, make: bool) -> PlaceState:
-        high = 0
+    def _new_place(self, bank: int, key: str, *, number: bool) -> PlaceState:
         name = hidden_name(self.salt(), bank, key)
-        spent = self.connection.execute(_SPENT, (bank, name)).fetchone()
-        if spent is not None:
-            high = cast("int", spent[0])
-        elif not make:
-            return PlaceState(bank, [], 0, 0, 0, disordered=False)
+        high = cast("int | None", self.connection.execute(_SPENT, (bank, name)).get) or 0
+        if not number:
+            return PlaceState(bank, [], high, 0, 0, disordered=False)
+        self.connection.execute(_UNSPEND, (bank, name))
         kept = self._number_key(bank, key, high, high)
         return PlaceState(bank, [kept], high, 0, -(1 << 62), disordered=False)
 

@@ -13,7 +13,8 @@ from typing import Final, TypeVar, cast
 
 import apsw
 
-from holdfast.errors import HoldfastError, StoreClosed, StoreDamaged, StoreFailed
+from holdfast.errors import HoldfastError, StoreBusy, StoreClosed, StoreDamaged, StoreFailed
+from holdfast.stores.sqlite.files import put_away
 from holdfast.stores.sqlite.reading import Reading
 
 THREADS: Final = 2
@@ -83,9 +84,11 @@ class Readers:
                 result = question.ask(reading)
             except HoldfastError as known:
                 error = known
+            except (KeyError, IndexError, ValueError) as unreadable:
+                error = self._unreadable(unreadable)
             except apsw.Error as broken:
                 error = self._translated(broken)
-                _put_away(reading)
+                put_away(reading.connection if reading is not None else None)
                 reading = None
             except Exception as fault:  # noqa: BLE001 - the boundary of this thread: a fault reaches its caller as it is
                 error = fault
@@ -93,22 +96,29 @@ class Readers:
                 self._idle += 1
             with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
                 question.loop.call_soon_threadsafe(_answer, question.future, result, error)
-        _put_away(reading)
+        put_away(reading.connection if reading is not None else None)
+
+    def _unreadable(self, fault: Exception) -> HoldfastError:
+        damaged = StoreDamaged(
+            f"{self._path} holds a record that cannot be read: {fault}", hint="restore the newest backup"
+        )
+        damaged.__cause__ = fault
+        return damaged
 
     def _translated(self, error: apsw.Error) -> HoldfastError:
         if isinstance(error, apsw.CorruptError | apsw.NotADBError):
             damaged = StoreDamaged(f"{self._path} is damaged: {error}", hint="restore the newest backup")
             damaged.__cause__ = error
             return damaged
+        if isinstance(error, apsw.BusyError):
+            busy = StoreBusy(
+                f"{self._path} is locked by another program", hint="try again, or stop that program"
+            )
+            busy.__cause__ = error
+            return busy
         failed = StoreFailed(f"{self._path} could not be read: {error}", hint="check the disk and try again")
         failed.__cause__ = error
         return failed
-
-
-def _put_away(reading: Reading | None) -> None:
-    if reading is not None:
-        with suppress(apsw.Error):
-            reading.connection.close(force=True)
 
 
 def _answer(future: asyncio.Future[object], result: object, error: Exception | None) -> None:

@@ -32,5 +32,8 @@ class Reading:
         self.connection.execute("begin")
         try:
             yield self.connection
-        finally:
-            self.connection.execute("commit")
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.execute("rollback")
+            raise
+        self.connection.execute("commit")

@@ -32,6 +32,7 @@ create index past_subject on past(subject) where subject is not null;
 
 create table derived(
   source blob not null, record blob not null, is_document integer not null, primary key(source, record)) without rowid;
+create index derived_record on derived(record);
 create table tombstones(id blob primary key, space text not null, at integer not null) without rowid;
 
 -- The word index takes rows in bunches: each waits in fresh first, where searches look as well.

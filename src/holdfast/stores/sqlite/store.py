@@ -23,7 +23,14 @@ from holdfast.ports.store import CheckReport, Store, WordStats
 from holdfast.stores.sqlite import chore_rows, entry_reads, index_reads, record_reads, upkeep
 from holdfast.stores.sqlite.checkpoint import Checkpointer
 from holdfast.stores.sqlite.db import Connection
-from holdfast.stores.sqlite.files import WriteLock, connect, prepare, refuse_network
+from holdfast.stores.sqlite.files import (
+    WriteLock,
+    claim_embedder,
+    connect,
+    make_folder,
+    prepare,
+    refuse_network,
+)
 from holdfast.stores.sqlite.layout import DEFAULT, Layout
 from holdfast.stores.sqlite.ledger import Ledger
 from holdfast.stores.sqlite.operations import SqliteOperations
@@ -61,25 +68,29 @@ class SqliteStore:
         *,
         clock: Clock,
         readonly: bool = False,
+        embedder: str | None = None,
         vfs: str | None = None,
         layout: Layout = DEFAULT,
     ) -> SqliteStore:
         """Open a file, making it when it is missing. ``readonly`` opens an existing one without touching it.
 
-        ``vfs`` names an apsw VFS, for tests that watch or fail the I/O; ``layout`` how rows are numbered, which has to
+        ``embedder`` is the name of the embedder whose vectors will be written and searched; the file remembers the
+        first one and refuses another. ``vfs`` names an apsw VFS, for tests that watch or fail the I/O; ``layout`` how rows are numbered, which has to
         stay the same for the life of a file.
         """
         store = cls(Path.cwd() / path, clock, readonly=readonly, vfs=vfs, layout=layout)
-        store._start()
+        store._start(embedder)
         return store
 
-    def _start(self) -> None:
+    def _start(self, embedder: str | None) -> None:
         refuse_network(self._path)
         if not self._readonly:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path)
         connection = self._connect()
         try:
             prepare(connection, self._path, self._lock, readonly=self._readonly)
+            if embedder is not None:
+                claim_embedder(connection, self._path, self._lock, embedder, readonly=self._readonly)
         finally:
             connection.close()
         if not self._readonly:

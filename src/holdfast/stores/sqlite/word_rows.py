@@ -53,20 +53,19 @@ def occurrences(
 ) -> dict[str, dict[int, int]]:
     """For each term the rows of these ranges that hold it, with how often."""
     found: dict[str, dict[int, int]] = {term: {} for term in terms}
+    asked = [term for term in terms if indexable(term)]
     for low, high in bounds:
-        for term, counts in found.items():
-            _count_indexed(connection, term, low, high, counts)
+        for term in asked:
+            _count_indexed(connection, term, low, high, found[term])
         for row, text in connection.execute(_FRESH, (low, high)):
             held = set(cast("str", text).split(" "))
-            for term in terms:
+            for term in asked:
                 if term in held:
                     found[term][cast("int", row)] = _frequency(term, held)
     return found
 
 
 def _count_indexed(connection: Connection, term: str, low: int, high: int, counts: dict[int, int]) -> None:
-    if not indexable(term):
-        return
     level = 1
     while True:
         rows = connection.execute(_FOUND, (level_query(term, level), low, high)).fetchall()

@@ -13,18 +13,21 @@ from typing import Final, TypeVar, cast
 
 import apsw
 
-from holdfast.errors import HoldfastError, StoreClosed, StoreFailed
+from holdfast.errors import HoldfastError, StoreBusy, StoreClosed, StoreFailed
 from holdfast.model.batch import Batch, Commit
 from holdfast.stores.sqlite.db import Connection
-from holdfast.stores.sqlite.files import WriteLock
+from holdfast.stores.sqlite.files import BUSY_MS, WriteLock, put_away
 from holdfast.stores.sqlite.ledger import IdTaken, Ledger
 from holdfast.stores.sqlite.prepared import Bodies
+from holdfast.stores.sqlite.scrub import empty_log, rewrite_pages
 
+SCRUB_BYTES: Final = 8 * 1024 * 1024
 GROUP: Final = 512
 GROUP_OPERATIONS: Final = 4_096
 QUEUE: Final = 4_096
 CHECKPOINT_PAGES: Final = 2_000
-SETTLE_MS: Final = 5_000
+SETTLE_STEP_MS: Final = 100
+SETTLE_SECONDS: Final = 5.0
 T = TypeVar("T")
 Job = Callable[[Ledger], object]
 
@@ -38,6 +41,7 @@ class Request:
     batch: Batch | None = None
     bodies: Bodies = field(default_factory=Bodies)
     job: Job | None = None
+    bare: bool = False
     result: object = None
     error: Exception | None = None
 
@@ -159,9 +163,7 @@ class Writer:
             if requests:
                 self._gate.leave(len(requests))
         if self._ledger is not None:
-            # What was acknowledged is safe in the log: a failing last checkpoint loses nothing.
-            with suppress(apsw.Error):
-                self._ledger.connection.close()
+            put_away(self._ledger.connection)
 
     def _next_group(self) -> list[Request]:
         request = self._queue.get()
@@ -185,20 +187,30 @@ class Writer:
         try:
             self._transact(requests)
         except IdTaken as error:
-            self._take_back()
-            if len(requests) == 1:
-                requests[0].error = error
-            else:
-                for request in requests:
-                    request.error = request.result = None
-                    self._commit_group([request])
+            if self._one_by_one(requests):
                 return
-        except Exception as error:  # noqa: BLE001 - the boundary of this thread: a fault reaches its callers
+            self._take_back()
+            requests[0].error = error
+        except apsw.Error as error:
             self._give_up(requests, error)
-        self._settle_forgets(requests)
+        except Exception as error:  # noqa: BLE001 - the boundary of this thread: a fault reaches its caller
+            if self._one_by_one(requests):
+                return
+            self._give_up(requests, error)
+        self._scrub_forgets(requests)
         _resolve(requests)
         if self._wal_pages >= CHECKPOINT_PAGES:
             self.checkpoint_due.set()
+
+    def _one_by_one(self, requests: list[Request]) -> bool:
+        """Take a transaction back that one of several requests has spoilt, and run each alone."""
+        if len(requests) == 1:
+            return False
+        self._take_back()
+        for request in requests:
+            request.error = request.result = None
+            self._commit_group([request])
+        return True
 
     def _transact(self, requests: list[Request]) -> None:
         ledger = self._own_ledger()
@@ -218,9 +230,12 @@ class Writer:
         try:
             ledger = self._own_ledger()
             with self.turn, self._lock.held():
-                ledger.begin()
-                request.result = job(ledger)
-                ledger.commit()
+                if request.bare:
+                    request.result = job(ledger)
+                else:
+                    ledger.begin()
+                    request.result = job(ledger)
+                    ledger.commit()
         except HoldfastError as error:
             self._take_back()
             request.error = error
@@ -248,62 +263,81 @@ class Writer:
 
         After a failed write or sync nobody can tell what reached the disk: it is never retried and called good.
         """
-        ledger, self._ledger = self._ledger, None
-        if ledger is not None:
-            with suppress(apsw.Error):
-                ledger.rollback()
-            with suppress(apsw.Error):
-                ledger.connection.close(force=True)
-        failure = StoreFailed(
-            f"{self._path} could not be written: {error}",
-            hint="nothing of it was acknowledged; free space or check the disk",
-        )
+        self._discard()
+        failure: HoldfastError
+        if isinstance(error, apsw.BusyError):
+            failure = StoreBusy(
+                f"{self._path} is locked by another program", hint="nothing was written; try again later"
+            )
+        else:
+            failure = StoreFailed(
+                f"{self._path} could not be written: {error}",
+                hint="nothing of it was acknowledged; free space or check the disk",
+            )
         failure.__cause__ = error
         for request in requests:
             request.error = failure
 
-    def _settle_forgets(self, requests: list[Request]) -> None:
-        """Before a forget is acknowledged, what it removed leaves the write-ahead log as well."""
+    def _discard(self) -> None:
+        """Let go of a connection that may be broken."""
+        ledger, self._ledger = self._ledger, None
+        if ledger is not None:
+            with suppress(apsw.Error):
+                ledger.rollback()
+            put_away(ledger.connection)
+
+    def _scrub_forgets(self, requests: list[Request]) -> None:
+        """Before a forget is acknowledged, no byte of what it removed stays; in a large file that is left to settle."""
         forgets = [
             r for r in requests if r.error is None and isinstance(r.result, Commit) and r.result.receipts
         ]
-        if not forgets or self._truncate_wal():
+        if not forgets:
             return
-        for request in forgets:
-            commit = cast("Commit", request.result)
-            waiting = tuple(
-                replace(receipt, complete=False, waiting_for=("wal",), stores={"sqlite": "pending"})
-                for receipt in commit.receipts
-            )
-            request.result = replace(commit, receipts=waiting)
+        waiting: tuple[str, ...] = ("pages", "wal")
+        if self._path.stat().st_size <= SCRUB_BYTES:
+            try:
+                with self.turn, self._lock.held():
+                    waiting = self._scrub()
+            except apsw.Error:
+                self._discard()
+        if waiting:
+            for request in forgets:
+                commit = cast("Commit", request.result)
+                pending = tuple(
+                    replace(receipt, complete=False, waiting_for=waiting, stores={"sqlite": "pending"})
+                    for receipt in commit.receipts
+                )
+                request.result = replace(commit, receipts=pending)
 
-    def _truncate_wal(self) -> bool:
+    def _scrub(self) -> tuple[str, ...]:
         connection = self._own_ledger().connection
-        connection.set_busy_timeout(SETTLE_MS)
-        try:
-            with self.turn, self._lock.held():
-                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.Error:
+        rewrite_pages(connection)
+        return () if self._empty_log(connection) else ("wal",)
+
+    def _empty_log(self, connection: Connection) -> bool:
+        if not empty_log(connection, SETTLE_STEP_MS, BUSY_MS):
             return False
         self._wal_pages = 0
         return True
 
-    async def settle(self) -> bool:
-        """Empty the write-ahead log into the file; False while somebody still reads the old pages."""
-        await self.run(lambda _: None)
-        return await asyncio.to_thread(self._settle_from_outside)
+    async def settle(self) -> None:
+        """Write the file anew and empty its log; ``StoreBusy`` when somebody goes on reading the old pages."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + SETTLE_SECONDS
+        waiting = await self._bare(lambda _: self._scrub())
+        while waiting:
+            if loop.time() > deadline:
+                raise StoreBusy(
+                    f"another program reads old pages of {self._path}",
+                    hint="let it finish, then settle again",
+                )
+            await asyncio.sleep(SETTLE_STEP_MS / 1000)
+            waiting = await self._bare(lambda ledger: () if self._empty_log(ledger.connection) else ("wal",))
 
-    def _settle_from_outside(self) -> bool:
-        connection = self._connect()
-        connection.set_busy_timeout(SETTLE_MS)
-        try:
-            with self.turn, self._lock.held():
-                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.BusyError:
-            return False
-        finally:
-            connection.close()
-        return True
+    async def _bare(self, job: Callable[[Ledger], T]) -> T:
+        """Run a job under the lock, outside of a transaction."""
+        loop = asyncio.get_running_loop()
+        return cast("T", await self._hand_over(Request(loop, loop.create_future(), job=job, bare=True)))
 
 
 def _resolve(requests: list[Request]) -> None:
