@@ -15,7 +15,7 @@ from holdfast.model.ids import checked_id
 from holdfast.model.limits import BATCH_OPERATIONS, DOCUMENT_BYTES, IDEMPOTENCY_CHARACTERS
 from holdfast.model.origin import UNKNOWN, Origin
 from holdfast.model.scope import Place, checked_name
-from holdfast.model.values import JsonValue, checked_json, checked_text, dump_json, moment
+from holdfast.model.values import JsonValue, checked_json, checked_micros, checked_text, dump_json, moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,11 @@ class Retire:
     by: str | None = None
     expected: int | None = None
 
+    def __post_init__(self) -> None:
+        checked_id(self.id, what="the entry id")
+        if self.by is not None:
+            checked_id(self.by, what="the id of what takes its place")
+
 
 @dataclass(frozen=True, slots=True)
 class Restore:
@@ -55,6 +60,9 @@ class Restore:
 
     id: str
     version: int | None = None
+
+    def __post_init__(self) -> None:
+        checked_id(self.id, what="the entry id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,8 @@ class Put:
             raise LimitExceeded(f"the document is over {DOCUMENT_BYTES} bytes", code="document_too_large")
         if self.subject is not None:
             checked_name(self.subject, what="the subject", code="subject_invalid")
+        if self.expires_us is not None:
+            checked_micros(self.expires_us, what="the expiry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,9 @@ class Finish:
     chore: str
     token: int
 
+    def __post_init__(self) -> None:
+        checked_id(self.chore, what="the chore id")
+
 
 @dataclass(frozen=True, slots=True)
 class Fail:
@@ -109,12 +122,21 @@ class Fail:
     error: str
     retry_us: int | None
 
+    def __post_init__(self) -> None:
+        checked_id(self.chore, what="the chore id")
+        checked_text(self.error, what="the error", code="error_invalid")
+        if self.retry_us is not None:
+            checked_micros(self.retry_us, what="the time of the retry")
+
 
 @dataclass(frozen=True, slots=True)
 class Drop:
     """Cancel a live or dead chore."""
 
     chore: str
+
+    def __post_init__(self) -> None:
+        checked_id(self.chore, what="the chore id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +146,10 @@ class Retry:
     chore: str
     due_us: int
 
+    def __post_init__(self) -> None:
+        checked_id(self.chore, what="the chore id")
+        checked_micros(self.due_us, what="the due time")
+
 
 @dataclass(frozen=True, slots=True)
 class Forget:
@@ -132,6 +158,11 @@ class Forget:
     selector: Selector
     by: str | None = None
     reason: str | None = None
+
+    def __post_init__(self) -> None:
+        for what, text in (("who forgets", self.by), ("the reason", self.reason)):
+            if text is not None:
+                checked_text(text, what=what, code="forget_invalid")
 
 
 Operation: TypeAlias = (
@@ -145,6 +176,9 @@ class EntryVersion:
 
     id: str
     version: int
+
+    def __post_init__(self) -> None:
+        checked_id(self.id, what="the entry id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +236,9 @@ class Batch:
 
     def __post_init__(self) -> None:
         checked_id(self.id, what="the change id")
+        checked_micros(self.at_us, what="the time of the batch")
+        for change in self.undoes:
+            checked_id(change, what="an undone change")
         checked_name(self.space, what="the space", code="space_invalid")
         if not self.operations:
             raise InvalidInput("a batch without operations changes nothing", code="batch_empty")

@@ -8,7 +8,7 @@ from enum import StrEnum
 from holdfast.errors import InvalidInput
 from holdfast.model.ids import checked_id
 from holdfast.model.scope import Place, checked_name
-from holdfast.model.values import JsonValue, checked_json
+from holdfast.model.values import JsonValue, checked_json, checked_micros
 
 MAX_ATTEMPTS = 8
 
@@ -44,6 +44,7 @@ class ChoreDraft:
         if self.dedupe is not None:
             checked_name(self.dedupe, what="the dedupe key")
         checked_json(self.payload, what="the chore payload")
+        checked_micros(self.due_us, what="the due time")
         if self.max_attempts < 1:
             raise InvalidInput("max_attempts must be at least 1", code="attempts_invalid")
 

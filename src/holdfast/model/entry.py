@@ -21,7 +21,15 @@ from holdfast.model.limits import (
 )
 from holdfast.model.origin import Origin
 from holdfast.model.scope import checked_name
-from holdfast.model.values import JsonObject, JsonValue, checked_json, checked_text, dump_json, moment
+from holdfast.model.values import (
+    JsonObject,
+    JsonValue,
+    checked_json,
+    checked_micros,
+    checked_text,
+    dump_json,
+    moment,
+)
 
 Kind = Literal["entry", "summary"]
 KINDS = frozenset(("entry", "summary"))
@@ -88,6 +96,9 @@ class Draft:
             len(self.content) * 4 > CONTENT_BYTES and len(self.content.encode()) > CONTENT_BYTES
         ):
             raise LimitExceeded(f"the content is over {CONTENT_BYTES} bytes", code="content_too_large")
+        checked_micros(self.created_us, what="the time it was said")
+        if self.expires_us is not None:
+            checked_micros(self.expires_us, what="the expiry")
         if self.kind not in KINDS:
             raise InvalidInput(f"unknown kind {self.kind!r}", code="kind_invalid")
         if self.speaker is not None and self.speaker not in SPEAKERS:

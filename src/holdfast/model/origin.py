@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Final, Literal, cast
 
 from holdfast.errors import InvalidInput, LimitExceeded
+from holdfast.model.ids import checked_id
 from holdfast.model.limits import SOURCES
 from holdfast.model.values import JsonValue, checked_text, dump_json, load_json
 
@@ -71,6 +72,8 @@ class Origin:
             raise LimitExceeded(
                 f"an origin names {len(self.sources)} sources, over {SOURCES}", code="origin_invalid"
             )
+        for source in self.sources:
+            checked_id(source, what="a source of the origin")
         for text in (self.author, self.agent_id, self.run_id, self.step_id, self.model):
             if text is not None:
                 checked_text(text, what="a field of the origin", code="origin_invalid")

@@ -17,6 +17,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 DAY_US = 86_400_000_000
 MAX_DEPTH = 64
+MAX_MICROS = 253_402_300_799_999_999
+"""The last microsecond of the year 9999."""
 MAX_INTEGER_BITS = 4096
 
 
@@ -29,6 +31,13 @@ def micros(moment: datetime) -> int:
             hint="use an aware datetime, for example datetime.now(timezone.utc)",
         )
     return (moment - EPOCH) // MICROSECOND
+
+
+def checked_micros(value: int, *, what: str) -> int:
+    """The time itself, when every engine can hold it."""
+    if not -MAX_MICROS <= value <= MAX_MICROS:
+        raise InvalidInput(f"{what} is out of range: {value} microseconds", code="time_invalid")
+    return value
 
 
 def moment(micros_since_epoch: int) -> datetime:

@@ -10,6 +10,7 @@ import apsw
 from holdfast.errors import AlreadyExists, ChoreNotFound, Conflict, InvalidInput, LeaseLost
 from holdfast.model.batch import Drop, Enqueue, Fail, Finish, Operation, Placed, Retry
 from holdfast.model.chore import Chore
+from holdfast.model.ids import is_id
 from holdfast.model.journal import Step, Verb
 from holdfast.model.values import dump_json
 from holdfast.stores.sqlite.codec import chore_of
@@ -155,5 +156,5 @@ def lease(
 
 def renew(connection: Connection, chore: str, token: int, until_us: int) -> None:
     """Extend a lease; inside the open transaction."""
-    if not connection.execute(_RENEW, (until_us, bytes.fromhex(chore), token)).fetchall():
+    if not is_id(chore) or not connection.execute(_RENEW, (until_us, bytes.fromhex(chore), token)).fetchall():
         raise LeaseLost(f"the lease {token} of chore {chore} is not held any more", hint="drop this result")

@@ -9,6 +9,7 @@ from typing import Final, cast
 from holdfast.errors import ScopeError
 from holdfast.model.entry import Entry, Reason
 from holdfast.model.filter import accepts
+from holdfast.model.ids import is_id
 from holdfast.model.scope import Place, Scope
 from holdfast.model.window import Cursor, EntryPage, KeyInfo, Window
 from holdfast.stores.sqlite.codec import entry_of, retirement_of
@@ -243,7 +244,7 @@ def find(reading: Reading, scope: Scope, ids: Sequence[str], as_of_us: int | Non
     window = Window(as_of_us=as_of_us)
     with reading.snapshot():
         now = reading.now_us()
-        for identifier in dict.fromkeys(ids):
+        for identifier in filter(is_id, dict.fromkeys(ids)):
             name = bytes.fromhex(identifier)
             held = version_rows(reading, scope, name, past=as_of_us is not None)
             chosen = chosen_version(held, window, now) if held else None
@@ -270,6 +271,8 @@ def version_rows(reading: Reading, scope: Scope, name: bytes, *, past: bool) -> 
 
 def versions(reading: Reading, scope: Scope, identifier: str) -> list[Entry]:
     """All kept versions of an entry."""
+    if not is_id(identifier):
+        return []
     with reading.snapshot():
         return [entry for _, entry in version_rows(reading, scope, bytes.fromhex(identifier), past=True)]
 

@@ -9,6 +9,7 @@ from holdfast.errors import HistoryUnavailable
 from holdfast.model.chore import Chore, ChoreState
 from holdfast.model.document import Document, DocumentRef, kept_versions
 from holdfast.model.forget import OriginMatch
+from holdfast.model.ids import is_id
 from holdfast.model.journal import Change
 from holdfast.model.scope import Scope
 from holdfast.stores.sqlite import chore_rows, document_rows
@@ -84,6 +85,8 @@ def documents(
 
 def document_versions(reading: Reading, scope: Scope, identifier: str) -> list[Document]:
     """Kept versions of a document, the current one last."""
+    if not is_id(identifier):
+        return []
     name = (bytes.fromhex(identifier),)
     with reading.snapshot() as connection:
         rows = connection.execute(_PAST_BY_ID, name).fetchall() + connection.execute(_BY_ID, name).fetchall()
@@ -108,6 +111,8 @@ def changes(
 
 def change(reading: Reading, scope: Scope, identifier: str) -> Change | None:
     """One change of a space."""
+    if not is_id(identifier):
+        return None
     row = reading.connection.execute(_CHANGE, (bytes.fromhex(identifier), scope.space)).fetchone()
     return None if row is None else change_of(row)
 
@@ -129,6 +134,6 @@ def erased(reading: Reading, scope: Scope, ids: Sequence[str]) -> set[str]:
     with reading.snapshot() as connection:
         return {
             identifier
-            for identifier in ids
+            for identifier in filter(is_id, ids)
             if connection.execute(_ERASED, (bytes.fromhex(identifier), scope.space)).fetchone() is not None
         }
