@@ -11,7 +11,7 @@ from types import MappingProxyType
 from holdfast.errors import InvalidInput
 from holdfast.model.ids import checked_id
 from holdfast.model.scope import checked_key, checked_name
-from holdfast.model.values import JsonValue, canonical_json, moment
+from holdfast.model.values import JsonValue, canonical_json, checked_text, moment
 
 SETTINGS = frozenset(("bank", "bank_name"))
 """Kinds of documents that belong to the space and not to a subject: a wide selector leaves them alone."""
@@ -28,6 +28,9 @@ class OriginMatch:
     model: str | None = None
 
     def __post_init__(self) -> None:
+        for text in (self.author, self.channel, self.agent_id, self.run_id, self.model):
+            if text is not None:
+                checked_text(text, what="a field of the origin selector", code="selector_invalid")
         if not any((self.author, self.channel, self.agent_id, self.run_id, self.model)):
             raise InvalidInput(
                 "an origin selector names nothing", code="selector_empty", hint="give a run_id or author"

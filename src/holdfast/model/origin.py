@@ -11,7 +11,7 @@ from typing import Final, Literal, cast
 from holdfast.errors import InvalidInput, LimitExceeded
 from holdfast.model.ids import checked_id
 from holdfast.model.limits import SOURCES
-from holdfast.model.values import JsonValue, checked_text, dump_json, load_json
+from holdfast.model.values import JsonValue, checked_micros, checked_text, dump_json, load_json
 
 Channel = Literal["user", "assistant", "tool", "web", "file", "import", "operator"]
 Method = Literal["stated", "extracted", "merged", "imported", "manual"]
@@ -29,6 +29,7 @@ class Trust(IntEnum):
     OPERATOR = 40
 
 
+_TRUSTS: Final = frozenset(Trust)
 _TRUST_OF_CHANNEL: Final[Mapping[str, Trust]] = {
     "user": Trust.USER,
     "assistant": Trust.ASSISTANT,
@@ -72,6 +73,12 @@ class Origin:
             raise LimitExceeded(
                 f"an origin names {len(self.sources)} sources, over {SOURCES}", code="origin_invalid"
             )
+        if self.trust is not None and self.trust not in _TRUSTS:
+            raise InvalidInput(
+                f"unknown trust {self.trust!r}", code="origin_invalid", hint="use holdfast.Trust"
+            )
+        if self.observed_us is not None:
+            checked_micros(self.observed_us, what="the time of the observation")
         for source in self.sources:
             checked_id(source, what="a source of the origin")
         for text in (self.author, self.agent_id, self.run_id, self.step_id, self.model):

@@ -112,7 +112,11 @@ async def _fetched(
         last = top[-1].score
         top += [one for one in candidates[question.limit : question.limit + TIES] if one.score == last]
     entries = await store.fetch(scope, [one.row for one in top])
-    pairs = [(one, entry) for one, entry in zip(top, entries, strict=True) if entry is not None]
+    pairs = [
+        (one, entry)
+        for one, entry in zip(top, entries, strict=True)
+        if entry is not None and (question.as_of_us is None or entry.known(question.as_of_us))
+    ]
     oldest = question.kept_from_us
     kept = pairs if oldest is None else [pair for pair in pairs if pair[1].created_us >= oldest]
     kept.sort(key=lambda pair: (-pair[0].score, -pair[1].created_us, pair[1].id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +14,8 @@ import apsw
 
 from holdfast.errors import EmbedderMismatch, StoreFailed, StoreReadOnly, StoreUnsupported
 from holdfast.stores.sqlite.db import Connection, open_connection
+from holdfast.stores.sqlite.layout import Layout
+from holdfast.stores.sqlite.reindex import analyser, make_words_anew, up_to_date
 
 APPLICATION: Final = 0x484F4C44  # "HOLD"
 SCHEMA: Final = 1
@@ -54,7 +56,7 @@ def refuse_network(path: Path) -> None:
         raise StoreUnsupported(
             f"{path} stands on a network file system ({kind}), where locks and syncs are not reliable",
             code="network_file_system",
-            hint="put the file on a local disk, or use postgresql://",
+            hint="put the file on a local disk",
         )
 
 
@@ -121,13 +123,17 @@ def put_away(connection: Connection | None) -> None:
             connection.close(force=True)
 
 
-def prepare(connection: Connection, path: Path, lock: WriteLock, *, readonly: bool) -> None:
+def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout, *, readonly: bool) -> None:
     """Make the schema in an empty file; refuse a foreign or a newer one."""
     try:
         application = _number(connection, "pragma application_id")
         version = _number(connection, "pragma user_version")
         if application == APPLICATION:
             _accept(path, version)
+            _accept_layout(connection, path, layout)
+            if not readonly and not up_to_date(connection):
+                with lock.held():
+                    _in_transaction(connection, lambda: make_words_anew(connection, layout))
             return
         if readonly or application or _number(connection, "select count(*) from sqlite_schema"):
             raise StoreUnsupported(
@@ -135,7 +141,7 @@ def prepare(connection: Connection, path: Path, lock: WriteLock, *, readonly: bo
             )
         connection.execute("pragma journal_mode=wal")
         with lock.held():
-            _create(connection)
+            _in_transaction(connection, lambda: _create(connection, layout))
     except apsw.Error as error:
         raise cannot_open(path, error) from error
 
@@ -154,20 +160,33 @@ def claim_embedder(connection: Connection, path: Path, lock: WriteLock, name: st
         )
 
 
-def _create(connection: Connection) -> None:
+def _create(connection: Connection, layout: Layout) -> None:
+    if not _number(connection, "select count(*) from sqlite_schema"):
+        connection.execute(files("holdfast.stores.sqlite").joinpath("schema.sql").read_text(encoding="utf-8"))
+        connection.execute("insert into meta values('salt', randomblob(16)), ('quantisation', 'int8')")
+        connection.execute("insert into meta values('layout', ?), ('analyser', ?)", (layout.name, analyser()))
+        connection.execute("pragma application_id=1213156420")
+        connection.execute("pragma user_version=1")
+
+
+def _in_transaction(connection: Connection, work: Callable[[], None]) -> None:
     connection.execute("begin immediate")
     try:
-        if not _number(connection, "select count(*) from sqlite_schema"):
-            connection.execute(
-                files("holdfast.stores.sqlite").joinpath("schema.sql").read_text(encoding="utf-8")
-            )
-            connection.execute("insert into meta values('salt', randomblob(16)), ('quantisation', 'int8')")
-            connection.execute("pragma application_id=1213156420")
-            connection.execute("pragma user_version=1")
+        work()
         connection.execute("commit")
     except BaseException:
         connection.execute("rollback")
         raise
+
+
+def _accept_layout(connection: Connection, path: Path, layout: Layout) -> None:
+    known = connection.execute("select value from meta where name='layout'").get
+    if known != layout.name:
+        raise StoreUnsupported(
+            f"{path} numbers its rows by {known!r}, not by {layout.name}",
+            code="layout_differs",
+            hint="open it as it was made",
+        )
 
 
 def _accept(path: Path, version: int) -> None:

@@ -22,6 +22,11 @@ class Layout:
     bunch: int = 512
 
     @property
+    def name(self) -> str:
+        """What a file remembers of it: rows cannot be found with other numbers of bits."""
+        return f"{self.bank_bits}/{self.key_bits}/{self.seq_bits}"
+
+    @property
     def range_size(self) -> int:
         """How many seqs one key range holds; the next one starts a second range."""
         return (1 << self.seq_bits) - 1
@@ -60,7 +65,7 @@ class Layout:
         if number >= 1 << self.key_bits:
             raise CapacityExceeded(
                 f"the bank holds {1 << self.key_bits} key ranges already",
-                hint="use a second bank, or PostgreSQL",
+                hint="spread the keys over a second bank",
             )
         return number
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from holdfast.stores.sqlite.codec import row_hash
@@ -17,6 +17,7 @@ _PAGE_PUT: Final = "insert into pages values(?,?,?,?,?,?,?,?)"
 _VECTORS_PUT: Final = "insert into vectors values(?,?,?,?)"
 _PAGES: Final = "select first, rows, lengths, chunks from pages where first between ? and ? order by first"
 _CANDIDATES: Final = "select first, rows, lengths, chunks from pages where first between ? and ? and last>=? order by first desc"
+_FIRSTS: Final = "select first from pages where first between ? and ?"
 _VECTORS: Final = "select data, scales from vectors where first=?"
 _PAGE_DROP: Final = "delete from pages where first=?"
 _VECTORS_DROP: Final = "delete from vectors where first=?"
@@ -131,6 +132,18 @@ def pages_of(connection: Connection, low: int, high: int) -> Iterator[list[Slot]
         held.frombytes(cast("bytes", rows))
         yield slots_of(connection, cast("int", first), held, lengths, chunks)
     yield tail_of(connection, low, high)
+
+
+def reseal(connection: Connection, low: int, high: int, lengths: dict[int, int], page: int) -> None:
+    """Write the slots of a range anew, with other lengths."""
+    slots = [
+        replace(slot, length=lengths[slot.row]) for held in pages_of(connection, low, high) for slot in held
+    ]
+    for (first,) in connection.execute(_FIRSTS, (low, high)).fetchall():
+        connection.execute(_PAGE_DROP, (first,))
+        connection.execute(_VECTORS_DROP, (first,))
+    connection.executemany(_TAIL_CLEAR, [(slot.row,) for slot in slots])
+    seal(connection, low, high, slots, page)
 
 
 def lengths_of(connection: Connection, low: int, high: int) -> dict[int, int]:

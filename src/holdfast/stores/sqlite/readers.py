@@ -100,14 +100,14 @@ class Readers:
 
     def _unreadable(self, fault: Exception) -> HoldfastError:
         damaged = StoreDamaged(
-            f"{self._path} holds a record that cannot be read: {fault}", hint="restore the newest backup"
+            f"{self._path} holds a record that cannot be read: {fault}", hint="open the newest backup instead"
         )
         damaged.__cause__ = fault
         return damaged
 
     def _translated(self, error: apsw.Error) -> HoldfastError:
         if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-            damaged = StoreDamaged(f"{self._path} is damaged: {error}", hint="restore the newest backup")
+            damaged = StoreDamaged(f"{self._path} is damaged: {error}", hint="open the newest backup instead")
             damaged.__cause__ = error
             return damaged
         if isinstance(error, apsw.BusyError):

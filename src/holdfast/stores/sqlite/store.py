@@ -88,7 +88,7 @@ class SqliteStore:
             make_folder(self._path)
         connection = self._connect()
         try:
-            prepare(connection, self._path, self._lock, readonly=self._readonly)
+            prepare(connection, self._path, self._lock, self._layout, readonly=self._readonly)
             if embedder is not None:
                 claim_embedder(connection, self._path, self._lock, embedder, readonly=self._readonly)
         finally:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, cast
 
-from holdfast.errors import AlreadyExists
+import apsw
+
+from holdfast.errors import AlreadyExists, StoreFailed
 from holdfast.ports.store import CheckReport, Finding
 from holdfast.stores.sqlite import document_rows, entry_rows
 from holdfast.stores.sqlite.codec import row_hash
@@ -16,6 +20,7 @@ from holdfast.stores.sqlite.db import Connection, Record, copy_file
 from holdfast.stores.sqlite.ledger import entry_hash
 from holdfast.stores.sqlite.reading import Reading
 
+PIECE: Final = 1 << 22
 _INTEGRITY: Final = "pragma quick_check(10)"
 _ENTRIES: Final = "select " + entry_rows.COLUMNS + ", digest, hash from entries"
 _PAST: Final = (
@@ -35,11 +40,11 @@ _VERSIONS: Final = "select " + document_rows.COLUMNS + ", ended, ended_change, h
 _ENTRY_ROWS: Final = "select row from entries"
 _TAIL_ROWS: Final = "select row from tail"
 _PAGE_ROWS: Final = "select rows from pages"
-_HINT: Final = "restore the newest backup, or export what is whole"
+_HINT: Final = "open the newest backup instead"
 
 
 def check(reading: Reading) -> CheckReport:
-    """Compare every row with its hash, and the indexes with the entries."""
+    """Compare rows with their hashes, and the slots of lengths and vectors with the entries."""
     examined: dict[str, int] = {}
     findings: list[Finding] = []
     fresh = reading.connect()  # one that has read the word index before may compare it with what it remembers
@@ -88,7 +93,7 @@ def _index_findings(connection: Connection) -> Iterator[Finding]:
         held = array("q")
         held.frombytes(cast("bytes", rows)[: len(cast("bytes", rows)) // 8 * 8])
         slots.extend(held)
-    hint = "rebuild the indexes"
+    hint = _HINT
     if len(slots) != len(set(slots)):
         yield Finding("pages", "some entries have two slots", hint)
     if missing := len(entries.difference(slots)):
@@ -103,26 +108,38 @@ def residue(path: Path, needles: Sequence[bytes]) -> Mapping[str, int]:
     for suffix in ("", "-wal", "-shm"):
         file = path.with_name(path.name + suffix)
         with suppress(FileNotFoundError):
-            count = _occurrences(file, needles)
+            descriptor = _held_open(file)
+            count = sum(_occurrences(descriptor, needle) for needle in needles if needle)
             if count:
                 found[file.name] = count
     return found
 
 
-def _occurrences(file: Path, needles: Sequence[bytes]) -> int:
+_open_files: Final[dict[tuple[int, int], int]] = {}
+_opening: Final = threading.Lock()
+
+
+def _held_open(file: Path) -> int:
+    """A descriptor that stays open for the life of the process.
+
+    Closing any descriptor of a file drops all locks that the process has on it, those of SQLite included: others would
+    then take the log for abandoned.
+    """
+    with _opening:
+        stat = file.stat()
+        known = _open_files.get((stat.st_dev, stat.st_ino))
+        if known is None:
+            known = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            _open_files[stat.st_dev, stat.st_ino] = known
+        return known
+
+
+def _occurrences(descriptor: int, needle: bytes) -> int:
     """Counts in pieces that overlap by less than the needle, so that none is missed or counted twice."""
-    total = 0
-    for needle in needles:
-        if not needle:
-            continue
-        rest = b""
-        with file.open("rb") as stream:
-            while piece := stream.read(1 << 22):
-                window = rest + piece
-                total += window.count(needle)
-                keep = len(needle) - 1
-                tail = window[-keep:] if keep else b""
-                rest = tail
+    total = offset = 0
+    while piece := os.pread(descriptor, PIECE + len(needle) - 1, offset):
+        total += piece.count(needle)
+        offset += PIECE
     return total
 
 
@@ -130,4 +147,14 @@ def backup(reading: Reading, target: Path) -> None:
     """Copy the file as it is now, while others write."""
     if target.exists():
         raise AlreadyExists(f"{target} exists already", hint="give a new path, or remove the old file first")
-    copy_file(reading.connection, str(target))
+    if not target.parent.is_dir():
+        raise StoreFailed(
+            f"the folder of {target} does not exist", hint="make it first, or give another path"
+        )
+    try:
+        copy_file(reading.connection, str(target))
+    except apsw.Error as error:
+        target.unlink(missing_ok=True)
+        raise StoreFailed(
+            f"{target} could not be written: {error}", hint="free space, or give another path"
+        ) from error

@@ -13,7 +13,7 @@ from typing import Final, TypeVar, cast
 
 import apsw
 
-from holdfast.errors import HoldfastError, StoreBusy, StoreClosed, StoreFailed
+from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed, StoreFailed
 from holdfast.model.batch import Batch, Commit
 from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.files import BUSY_MS, WriteLock, put_away
@@ -190,7 +190,7 @@ class Writer:
             if self._one_by_one(requests):
                 return
             self._take_back()
-            requests[0].error = error
+            requests[0].error = AlreadyExists(error.message, hint=error.hint)
         except apsw.Error as error:
             self._give_up(requests, error)
         except Exception as error:  # noqa: BLE001 - the boundary of this thread: a fault reaches its caller
