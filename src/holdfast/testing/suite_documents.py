@@ -167,6 +167,7 @@ class DocumentLaws(Ground):
             await bench.put(name)
         first = await bench.store.documents(in_key(), "block", limit=2)
         assert [document.ref.name for document in first] == ["a", "b"]
+        assert await bench.names(after=first[0].position, limit=2) == ["b", "c"]
         await bench.commit(Remove(named("b")))
         await bench.put("b")
         assert await bench.names(after=first[-1].position) == ["c", "d", "b"]

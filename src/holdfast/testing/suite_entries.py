@@ -313,6 +313,14 @@ class VersionLaws(Ground):
         ):
             await bench.refused(EntryNotFound, operation)
 
+    async def test_a_restore_carries_seen_over(self, bench: Bench) -> None:
+        """How often an entry was seen goes on over a retire and a restore."""
+        entry = await bench.add("tea", digest=b"d")
+        await bench.add("tea", digest=b"d")
+        await bench.commit(Retire(entry, Reason.DELETED))
+        await bench.commit(Restore(entry))
+        assert (await bench.entry(entry)).seen == 2
+
     async def test_versions_grow_over_retire_and_restore(self, bench: Bench) -> None:
         """Version numbers go on after each restore, and all versions are kept, oldest first."""
         entry = await bench.add("one")

@@ -426,6 +426,14 @@ class ErasureLaws(Ground):
             assert (await bench.forget(selector)).counts["documents"] == 0
         assert len(await bench.store.documents(in_key("receipts", "~receipts"), "receipt")) == 6
 
+    async def test_receipts_are_not_derived(self, bench: Bench) -> None:
+        """A receipt stays when what its change was made from is forgotten."""
+        one, two = await bench.add_all("one", "two")
+        commit = await bench.commit(Forget(Selector(ids=(one,))), origin=from_sources(two))
+        await bench.forget(Selector(ids=(two,)))
+        ref = DocumentRef("~receipts", "receipts", "receipt", commit.change)
+        assert await bench.document(ref) is not None
+
     async def test_tombstones(self, bench: Bench) -> None:
         """``erased`` knows every erased entry and document, also those that went along, and nothing else."""
         entry, stays = await bench.add_all("one", "two")
