@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from holdfast.errors import InvalidInput
 from holdfast.model.ids import checked_id
+from holdfast.model.origin import Origin
 from holdfast.model.scope import checked_key, checked_name
 from holdfast.model.values import JsonValue, canonical_json, checked_text, moment
 
@@ -35,6 +36,16 @@ class OriginMatch:
             raise InvalidInput(
                 "an origin selector names nothing", code="selector_empty", hint="give a run_id or author"
             )
+
+    def accepts(self, origin: Origin) -> bool:
+        """Whether every field that is given equals the origin's."""
+        return (
+            (self.author is None or self.author == origin.author)
+            and (self.channel is None or self.channel == origin.channel)
+            and (self.agent_id is None or self.agent_id == origin.agent_id)
+            and (self.run_id is None or self.run_id == origin.run_id)
+            and (self.model is None or self.model == origin.model)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from holdfast.errors import InvalidInput
 from holdfast.model.entry import Entry
-from holdfast.model.filter import Filter
 from holdfast.model.limits import PAGE_LIMIT
+
+if TYPE_CHECKING:  # the language of filters is loaded with the first filter
+    from holdfast.model.filter import Filter
 
 Order = Literal["newest_first", "oldest_first"]
 ORDERS = frozenset(("newest_first", "oldest_first"))

@@ -17,7 +17,7 @@ from holdfast.model.forget import Receipt, Selector
 from holdfast.model.origin import Origin
 from holdfast.model.values import JsonValue, load_json
 from holdfast.rules.cascade import Derived, cascade, names_any, trimmed_sources
-from holdfast.stores.memory.tables import ChoreRecord, DocumentVersions, EntryRecord, Versions, matches_origin
+from holdfast.stores.memory.tables import ChoreRecord, DocumentVersions, EntryRecord, Versions
 from holdfast.stores.memory.writing import Writer
 
 NO_PAYLOAD = "null"
@@ -95,7 +95,7 @@ def _at(selector: Selector, bank: str, key: str) -> bool:
 def _about(selector: Selector, subject: str | None, key: str, origin: Origin) -> bool:
     if selector.subject is not None and selector.subject != (key if subject is None else subject):
         return False
-    return selector.origin is None or matches_origin(selector.origin, origin)
+    return selector.origin is None or selector.origin.accepts(origin)
 
 
 def _derivations(entries: Iterable[Versions], documents: Iterable[DocumentVersions]) -> DerivedFrom:

@@ -17,7 +17,6 @@ from holdfast.model.document import Document, DocumentRef
 from holdfast.model.entry import Entry, Quantised, Reason
 from holdfast.model.forget import OriginMatch
 from holdfast.model.journal import Change
-from holdfast.model.origin import Origin
 from holdfast.model.scope import Place
 from holdfast.model.values import JsonObject, load_json
 
@@ -198,7 +197,7 @@ class Tables:
         changes = self.feeds.get(space, [])
         start = bisect_right(changes, after, key=lambda change: change.cursor)
         later = (changes[place] for place in range(start, len(changes)))
-        return list(islice((c for c in later if origin is None or matches_origin(origin, c.origin)), limit))
+        return list(islice((c for c in later if origin is None or origin.accepts(c.origin)), limit))
 
     def keep_chore(self, undo: Undo, record: ChoreRecord) -> None:
         """Write a chore and what finds it."""
@@ -214,17 +213,3 @@ class Tables:
                 undo.put(self.dedupes, name, chore.id)
             elif self.dedupes.get(name) == chore.id:
                 undo.drop(self.dedupes, name)
-
-
-def matches_origin(match: OriginMatch, origin: Origin) -> bool:
-    """Whether every field that the match gives is equal."""
-    return all(
-        wanted is None or wanted == found
-        for wanted, found in (
-            (match.author, origin.author),
-            (match.channel, origin.channel),
-            (match.agent_id, origin.agent_id),
-            (match.run_id, origin.run_id),
-            (match.model, origin.model),
-        )
-    )

@@ -13,14 +13,11 @@ from holdfast.model.chore import Chore
 from holdfast.model.ids import is_id
 from holdfast.model.journal import Step, Verb
 from holdfast.model.values import dump_json
+from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import chore_of
 from holdfast.stores.sqlite.db import Column, Connection, Record
 from holdfast.stores.sqlite.ledger import Ledger, Work
 
-COLUMNS: Final = (
-    "id, space, bank, key, kind, dedupe, payload, state, attempts, max_attempts, due, token, lease_until, worker,"
-    " last_error, created, change"
-)
 _LIVE: Final = (
     "select id from chores where space=? and bank=? and key=? and dedupe=? and state in ('queued', 'leased')"
 )
@@ -41,7 +38,7 @@ _DUE: Final = (
 )
 _TAKE: Final = (
     "update chores set state='leased', attempts=attempts+1, token=token+1, lease_until=?, worker=? where id=?"
-    " returning " + COLUMNS
+    " returning " + columns.CHORE
 )
 _RENEW: Final = "update chores set lease_until=? where id=? and token=? and state='leased' returning id"
 

@@ -12,15 +12,13 @@ from holdfast.model.document import KEEP_ALL, DocumentRef, kept_versions
 from holdfast.model.journal import Step
 from holdfast.model.origin import UNKNOWN
 from holdfast.model.values import dump_json
+from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import origin_column, row_hash
 from holdfast.stores.sqlite.db import Record
 from holdfast.stores.sqlite.ledger import Ledger, Work
 
-COLUMNS: Final = (
-    "position, id, space, bank, key, kind, name, version, value, subject, origin, recorded, expires, change"
-)
 _CURRENT: Final = (
-    "select " + COLUMNS + " from documents where space=? and bank=? and key=? and kind=? and name=?"
+    "select " + columns.DOCUMENT + " from documents where space=? and bank=? and key=? and kind=? and name=?"
 )
 _LAST_KEPT: Final = (
     "select id, version from document_versions where space=? and bank=? and key=? and kind=? and name=?"

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.errors import ScopeError
 from holdfast.model.entry import Entry, Reason
-from holdfast.model.filter import accepts
 from holdfast.model.ids import is_id
 from holdfast.model.scope import Place, Scope
 from holdfast.model.window import Cursor, EntryPage, KeyInfo, Window
+from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import entry_of, retirement_of
 from holdfast.stores.sqlite.db import Connection, Record
-from holdfast.stores.sqlite.entry_rows import COLUMNS
 from holdfast.stores.sqlite.layout import KeyRange
 from holdfast.stores.sqlite.places import bank_number, hidden_name
 from holdfast.stores.sqlite.reading import Reading
 
-_SELECT: Final = "select " + COLUMNS + " from entries "
-_SELECT_PAST: Final = "select " + COLUMNS + ", retired, reason, by_entry, by_change, number from past "
+if TYPE_CHECKING:
+    from holdfast.model.filter import Filter
+
+_SELECT: Final = "select " + columns.ENTRY + " from entries "
+_SELECT_PAST: Final = "select " + columns.ENTRY + ", retired, reason, by_entry, by_change, number from past "
 _BOUNDED: Final = (
     "where row between ? and ? and (expires is null or expires>=?) and created>=? and created<? "
 )
@@ -88,15 +90,20 @@ def load(reading: Reading, scope: Scope, window: Window) -> EntryPage:
 
 def admitted(reading: Reading, scope: Scope, window: Window, *, unlimited: bool = False) -> Iterator[Found]:
     """Entries that a window admits, in its order: at least one more than its limit, where there are so many."""
+    passes: Callable[[Filter, Entry], bool] | None = None
+    if window.filter is not None:
+        from holdfast.model.filter import accepts  # only where there is a filter
+
+        passes = accepts
     for key in _keys(reading, scope, window):
         after = window.after if window.after is not None and window.after.key == key.place.key else None
         limit = -1 if unlimited or window.filter is not None else window.limit + 1
         entries = _key_entries(reading, scope.space, key, window, after, limit)
-        if window.filter is None:
+        if window.filter is None or passes is None:
             yield from entries
         else:
             for found in entries:
-                if accepts(window.filter, found[1]):
+                if passes(window.filter, found[1]):
                     yield found
 
 

@@ -12,17 +12,14 @@ from holdfast.model.journal import Step
 from holdfast.model.scope import Place
 from holdfast.model.values import dump_json, load_json
 from holdfast.rules.words import index_terms
+from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import row_hash, words_text
 from holdfast.stores.sqlite.db import Column, Record
 from holdfast.stores.sqlite.ledger import Ledger, Work, entry_hash
 from holdfast.stores.sqlite.pages import Slot, take_slot, write_tail
 from holdfast.stores.sqlite.prepared import Body
 
-COLUMNS: Final = (
-    "row, id, version, kind, content, title, speaker, name, thread, subject, metadata, origin, created, recorded,"
-    " expires, change, seen"
-)
-_CURRENT: Final = "select " + COLUMNS + ", digest from entries where id=?"
+_CURRENT: Final = "select " + columns.ENTRY + ", digest from entries where id=?"
 _PUT_ENTRY: Final = "insert into entries values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 _DROP_ENTRY: Final = "delete from entries where row=?"
 _PUT_PAST_WORDS: Final = "insert into past_words(rowid, terms) values(?,?)"
@@ -32,7 +29,9 @@ _PUT_PAST: Final = (
     " hash) values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) returning number"
 )
 _PAST: Final = (
-    "select " + COLUMNS + ", digest, retired, reason, by_entry, by_change, length, vectors, scales from past"
+    "select "
+    + columns.ENTRY
+    + ", digest, retired, reason, by_entry, by_change, length, vectors, scales from past"
     " where id=? order by version"
 )
 _LAST_VERSION: Final = "select max(version) from past where id=?"

@@ -6,7 +6,6 @@ import fcntl
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from importlib.resources import files
 from pathlib import Path
 from typing import Final, cast
 
@@ -162,7 +161,7 @@ def claim_embedder(connection: Connection, path: Path, lock: WriteLock, name: st
 
 def _create(connection: Connection, layout: Layout) -> None:
     if not _number(connection, "select count(*) from sqlite_schema"):
-        connection.execute(files("holdfast.stores.sqlite").joinpath("schema.sql").read_text(encoding="utf-8"))
+        connection.execute(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
         connection.execute("insert into meta values('salt', randomblob(16)), ('quantisation', 'int8')")
         connection.execute("insert into meta values('layout', ?), ('analyser', ?)", (layout.name, analyser()))
         connection.execute("pragma application_id=1213156420")

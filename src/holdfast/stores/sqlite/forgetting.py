@@ -9,23 +9,22 @@ from typing import Final, cast
 
 from holdfast.model.batch import Forget, Placed
 from holdfast.model.document import DocumentRef
-from holdfast.model.forget import OriginMatch, Receipt, Selector
+from holdfast.model.forget import Receipt, Selector
 from holdfast.model.journal import Step
-from holdfast.model.origin import Origin
 from holdfast.model.scope import Place
 from holdfast.model.values import JsonValue, dump_json, load_json
 from holdfast.rules.cascade import Cascade, Derived, cascade, names_any, trimmed_sources
-from holdfast.stores.sqlite import document_rows, entry_rows
+from holdfast.stores.sqlite import columns, document_rows, entry_rows
 from holdfast.stores.sqlite.codec import KINDS, origin_column, origin_of
 from holdfast.stores.sqlite.db import Column, Record
 from holdfast.stores.sqlite.ledger import Ledger, Work, entry_hash
 from holdfast.stores.sqlite.pages import remove_slots
 from holdfast.stores.sqlite.places import hidden_name
 
-_ENTRY: Final = "select " + entry_rows.COLUMNS + ", digest from entries"
+_ENTRY: Final = "select " + columns.ENTRY + ", digest from entries"
 _PAST: Final = (
     "select "
-    + entry_rows.COLUMNS
+    + columns.ENTRY
     + ", digest, retired, reason, by_entry, by_change, length, vectors, scales, number"
     " from past"
 )
@@ -38,13 +37,13 @@ _PAST_BY_SUBJECT: Final = _PAST + " where subject=?"
 _BANKS: Final = "select bank from banks where space=?1 and (?2 is null or name=?2)"
 _KEY_NUMBERS: Final = "select number from keys where bank=? and key=?"
 _DOCUMENTS: Final = (
-    "select " + document_rows.COLUMNS + " from documents where space=?1 and (?2 is null or bank=?2)"
+    "select " + columns.DOCUMENT + " from documents where space=?1 and (?2 is null or bank=?2)"
 )
 _VERSIONS: Final = (
-    "select " + document_rows.COLUMNS + " from document_versions where space=?1 and (?2 is null or bank=?2)"
+    "select " + columns.DOCUMENT + " from document_versions where space=?1 and (?2 is null or bank=?2)"
 )
-_DOCUMENT_BY_ID: Final = "select " + document_rows.COLUMNS + " from documents where id=?1"
-_VERSION_BY_ID: Final = "select " + document_rows.COLUMNS + " from document_versions where id=?1"
+_DOCUMENT_BY_ID: Final = "select " + columns.DOCUMENT + " from documents where id=?1"
+_VERSION_BY_ID: Final = "select " + columns.DOCUMENT + " from document_versions where id=?1"
 _DERIVED: Final = "select record, is_document from derived where source=?"
 _DROP_ENTRY: Final = "delete from entries where row=?"
 _DROP_PAST: Final = "delete from past where number=?"
@@ -144,18 +143,7 @@ def _entry_selected(selector: Selector, place: Place, record: Record) -> bool:
         and (selector.subject is None or subject == selector.subject)
         and (not selector.ids or cast("bytes", record[1]).hex() in selector.ids)
         and (selector.created_before_us is None or cast("int", record[12]) < selector.created_before_us)
-        and (selector.origin is None or origin_matches(selector.origin, origin_of(record[11])))
-    )
-
-
-def origin_matches(match: OriginMatch, origin: Origin) -> bool:
-    """Whether every given field of the selector equals the origin's."""
-    return (
-        (match.author is None or match.author == origin.author)
-        and (match.channel is None or match.channel == origin.channel)
-        and (match.agent_id is None or match.agent_id == origin.agent_id)
-        and (match.run_id is None or match.run_id == origin.run_id)
-        and (match.model is None or match.model == origin.model)
+        and (selector.origin is None or selector.origin.accepts(origin_of(record[11])))
     )
 
 
@@ -217,7 +205,7 @@ def _document_selected(selector: Selector, row: Record) -> bool:
         and (selector.bank is None or row[3] == selector.bank)
         and (selector.key is None or row[4] == selector.key)
         and (selector.subject is None or subject == selector.subject)
-        and (selector.origin is None or origin_matches(selector.origin, origin_of(row[10])))
+        and (selector.origin is None or selector.origin.accepts(origin_of(row[10])))
     )
 
 

@@ -38,6 +38,7 @@ from holdfast.model.journal import Step
 from holdfast.model.scope import Place
 from holdfast.stores.sqlite.codec import origin_column, placed_of, placed_text, row_hash, steps_text
 from holdfast.stores.sqlite.db import Connection, Record
+from holdfast.stores.sqlite.faults import IdTaken
 from holdfast.stores.sqlite.layout import KeyRange, Layout
 from holdfast.stores.sqlite.pages import Slot, seal, write_tail
 from holdfast.stores.sqlite.places import Names, bank_number, hidden_name
@@ -113,10 +114,6 @@ class Pending:
 
 class _NeedsSavepoint(HoldfastError):
     """A batch of appends turned out to need more than gathering: it has to run behind a savepoint."""
-
-
-class IdTaken(AlreadyExists):
-    """A gathered append met an id that exists: any batch of the transaction may be the one."""
 
 
 @dataclass(slots=True)

@@ -12,31 +12,30 @@ from holdfast.model.forget import OriginMatch
 from holdfast.model.ids import is_id
 from holdfast.model.journal import Change
 from holdfast.model.scope import Scope
-from holdfast.stores.sqlite import chore_rows, document_rows
+from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import change_of, chore_of, document_of
-from holdfast.stores.sqlite.forgetting import origin_matches
 from holdfast.stores.sqlite.reading import Reading
 
 _NAMED: Final = " where space=? and bank=? and key=? and kind=? and name=?"
-_DOCUMENT: Final = "select " + document_rows.COLUMNS + " from documents" + _NAMED
-_VERSION_COLUMNS: Final = document_rows.COLUMNS + ", ended, ended_change"
+_DOCUMENT: Final = "select " + columns.DOCUMENT + " from documents" + _NAMED
+_VERSION_COLUMNS: Final = columns.DOCUMENT + ", ended, ended_change"
 _PAST_DOCUMENTS: Final = (
     "select " + _VERSION_COLUMNS + " from document_versions" + _NAMED + " order by version"
 )
 _DOCUMENTS: Final = (
     "select "
-    + document_rows.COLUMNS
+    + columns.DOCUMENT
     + " from documents where space=? and bank=? and key=? and kind=? and position>?"
     " and (expires is null or expires>=?) and substr(name, 1, ?)=? order by position limit ?"
 )
-_BY_ID: Final = "select " + document_rows.COLUMNS + " from documents where id=?"
+_BY_ID: Final = "select " + columns.DOCUMENT + " from documents where id=?"
 _PAST_BY_ID: Final = "select " + _VERSION_COLUMNS + " from document_versions where id=? order by version"
 _JOURNAL: Final = "select cursor, id, space, at, origin, steps, undoes from journal "
 _CHANGES: Final = _JOURNAL + "where space=? and cursor>? order by cursor"
 _CHANGE: Final = _JOURNAL + "where id=? and space=?"
 _CHORES: Final = (
     "select "
-    + chore_rows.COLUMNS
+    + columns.CHORE
     + " from chores where space=?1 and (?2 is null or bank=?2) and (?3 is null or key=?3)"
     " order by id"
 )
@@ -57,7 +56,7 @@ def document(reading: Reading, scope: Scope, ref: DocumentRef, as_of_us: int | N
         raise HistoryUnavailable(f"documents of kind {ref.kind!r} keep no earlier versions")
     if not _covers(scope, ref):
         return None
-    names = document_rows.name_columns(scope.space, ref)
+    names = (scope.space, ref.bank, ref.key, ref.kind, ref.name)
     with reading.snapshot() as connection:
         row = connection.execute(_DOCUMENT, names).fetchone()
         now = None if row is None else document_of(row)
@@ -102,7 +101,7 @@ def changes(
     with reading.snapshot() as connection:
         for row in connection.execute(_CHANGES, (scope.space, after)):
             change = change_of(row)
-            if origin is None or origin_matches(origin, change.origin):
+            if origin is None or origin.accepts(change.origin):
                 found.append(change)
                 if len(found) >= limit:
                     break

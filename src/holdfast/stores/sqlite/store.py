@@ -7,7 +7,7 @@ import atexit
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.errors import StoreClosed, StoreForked, StoreReadOnly
 from holdfast.model.batch import Batch, Commit
@@ -20,7 +20,7 @@ from holdfast.model.scope import Scope
 from holdfast.model.window import EntryPage, KeyInfo, Window
 from holdfast.ports.clock import Clock
 from holdfast.ports.store import CheckReport, Store, WordStats
-from holdfast.stores.sqlite import chore_rows, entry_reads, index_reads, record_reads, upkeep
+from holdfast.stores.sqlite import entry_reads, index_reads, record_reads
 from holdfast.stores.sqlite.checkpoint import Checkpointer
 from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.files import (
@@ -32,12 +32,13 @@ from holdfast.stores.sqlite.files import (
     refuse_network,
 )
 from holdfast.stores.sqlite.layout import DEFAULT, Layout
-from holdfast.stores.sqlite.ledger import Ledger
-from holdfast.stores.sqlite.operations import SqliteOperations
-from holdfast.stores.sqlite.prepared import bodies_of
 from holdfast.stores.sqlite.readers import Readers
 from holdfast.stores.sqlite.reading import Reading
 from holdfast.stores.sqlite.writer import Writer
+
+if TYPE_CHECKING:
+    from holdfast.stores.sqlite.ledger import Ledger
+    from holdfast.stores.sqlite.prepared import Bodies
 
 T = TypeVar("T")
 
@@ -60,6 +61,7 @@ class SqliteStore:
         self._writer: Writer | None = None
         self._checkpointer: Checkpointer | None = None
         self._closed = False
+        self._prepare: Callable[[Batch], Bodies] | None = None
 
     @classmethod
     async def open(
@@ -102,6 +104,10 @@ class SqliteStore:
         return connect(self._path, readonly=self._readonly, vfs=self._vfs)
 
     def _make_ledger(self, connection: Connection) -> Ledger:
+        # The writing side is loaded with the first write: opening to read does without.
+        from holdfast.stores.sqlite.ledger import Ledger
+        from holdfast.stores.sqlite.operations import SqliteOperations
+
         return Ledger(connection, self._layout, self._clock.now_us, SqliteOperations())
 
     def _make_reading(self) -> Reading:
@@ -135,7 +141,16 @@ class SqliteStore:
 
     async def commit(self, batch: Batch) -> Commit:
         """See ``Commits.commit``."""
-        return await self._writing().commit(batch, bodies_of(batch))
+        writer = self._writing()
+        prepare = self._prepare or self._load_prepare()
+        return await writer.commit(batch, prepare(batch))
+
+    def _load_prepare(self) -> Callable[[Batch], Bodies]:
+        # As in _make_ledger: the writing side is loaded with the first write.
+        from holdfast.stores.sqlite.prepared import bodies_of
+
+        self._prepare = bodies_of
+        return bodies_of
 
     # Entries
 
@@ -227,12 +242,16 @@ class SqliteStore:
         self, *, worker: str, now_us: int, until_us: int, kinds: Sequence[str] | None = None, limit: int = 1
     ) -> list[Chore]:
         """See ``Chores.lease``."""
+        from holdfast.stores.sqlite import chore_rows  # with the first write
+
         return await self._writing().run(
             lambda ledger: chore_rows.lease(ledger.connection, worker, now_us, until_us, kinds, limit)
         )
 
     async def renew(self, chore_id: str, token: int, until_us: int) -> None:
         """See ``Chores.renew``."""
+        from holdfast.stores.sqlite import chore_rows  # with the first write
+
         await self._writing().run(
             lambda ledger: chore_rows.renew(ledger.connection, chore_id, token, until_us)
         )
@@ -251,14 +270,20 @@ class SqliteStore:
 
     async def check(self) -> CheckReport:
         """See ``Upkeep.check``."""
+        from holdfast.stores.sqlite import upkeep  # rarely used
+
         return await self._read(upkeep.check)
 
     async def residue(self, needles: Sequence[bytes]) -> Mapping[str, int]:
         """See ``Upkeep.residue``."""
+        from holdfast.stores.sqlite import upkeep  # rarely used
+
         return await self._read(lambda reading: upkeep.residue(reading.path, needles))
 
     async def backup(self, target: str) -> None:
         """See ``Upkeep.backup``."""
+        from holdfast.stores.sqlite import upkeep  # rarely used
+
         await self._read(lambda reading: upkeep.backup(reading, Path(target).absolute()))
 
     async def settle(self) -> None:

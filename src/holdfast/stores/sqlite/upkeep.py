@@ -14,7 +14,7 @@ import apsw
 
 from holdfast.errors import AlreadyExists, StoreFailed
 from holdfast.ports.store import CheckReport, Finding
-from holdfast.stores.sqlite import document_rows, entry_rows
+from holdfast.stores.sqlite import columns, entry_rows
 from holdfast.stores.sqlite.codec import row_hash
 from holdfast.stores.sqlite.db import Connection, Record, copy_file
 from holdfast.stores.sqlite.ledger import entry_hash
@@ -22,10 +22,10 @@ from holdfast.stores.sqlite.reading import Reading
 
 PIECE: Final = 1 << 22
 _INTEGRITY: Final = "pragma quick_check(10)"
-_ENTRIES: Final = "select " + entry_rows.COLUMNS + ", digest, hash from entries"
+_ENTRIES: Final = "select " + columns.ENTRY + ", digest, hash from entries"
 _PAST: Final = (
     "select "
-    + entry_rows.COLUMNS
+    + columns.ENTRY
     + ", digest, retired, reason, by_entry, by_change, length, vectors, scales, hash"
     " from past"
 )
@@ -36,7 +36,7 @@ _DOCUMENTS: Final = (
     "select id, space, bank, key, kind, name, version, value, subject, origin, recorded, expires, change, hash"
     " from documents"
 )
-_VERSIONS: Final = "select " + document_rows.COLUMNS + ", ended, ended_change, hash from document_versions"
+_VERSIONS: Final = "select " + columns.DOCUMENT + ", ended, ended_change, hash from document_versions"
 _ENTRY_ROWS: Final = "select row from entries"
 _TAIL_ROWS: Final = "select row from tail"
 _PAGE_ROWS: Final = "select rows from pages"

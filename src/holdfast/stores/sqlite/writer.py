@@ -7,19 +7,22 @@ import queue
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 import apsw
 
 from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed, StoreFailed
 from holdfast.model.batch import Batch, Commit
 from holdfast.stores.sqlite.db import Connection
+from holdfast.stores.sqlite.faults import IdTaken
 from holdfast.stores.sqlite.files import BUSY_MS, WriteLock, put_away
-from holdfast.stores.sqlite.ledger import IdTaken, Ledger
-from holdfast.stores.sqlite.prepared import Bodies
 from holdfast.stores.sqlite.scrub import empty_log, rewrite_pages
+
+if TYPE_CHECKING:  # the writing side is loaded with the first write
+    from holdfast.stores.sqlite.ledger import Ledger
+    from holdfast.stores.sqlite.prepared import Bodies
 
 SCRUB_BYTES: Final = 8 * 1024 * 1024
 GROUP: Final = 512
@@ -29,7 +32,7 @@ CHECKPOINT_PAGES: Final = 2_000
 SETTLE_STEP_MS: Final = 100
 SETTLE_SECONDS: Final = 5.0
 T = TypeVar("T")
-Job = Callable[[Ledger], object]
+Job: TypeAlias = "Callable[[Ledger], object]"
 
 
 @dataclass(slots=True)
@@ -39,7 +42,7 @@ class Request:
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[object]
     batch: Batch | None = None
-    bodies: Bodies = field(default_factory=Bodies)
+    bodies: Bodies | None = None
     job: Job | None = None
     bare: bool = False
     result: object = None
@@ -218,7 +221,7 @@ class Writer:
             ledger.begin()
             for request in requests:
                 try:
-                    request.result = ledger.apply(cast("Batch", request.batch), request.bodies)
+                    request.result = ledger.apply(cast("Batch", request.batch), request.bodies or {})
                 except IdTaken:
                     raise
                 except HoldfastError as error:
