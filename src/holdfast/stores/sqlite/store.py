@@ -20,7 +20,7 @@ from holdfast.model.scope import Scope
 from holdfast.model.window import EntryPage, KeyInfo, Window
 from holdfast.ports.clock import Clock
 from holdfast.ports.store import CheckReport, Store, WordStats
-from holdfast.stores.sqlite import entry_reads, index_reads, record_reads
+from holdfast.stores.sqlite import entry_reads, record_reads
 from holdfast.stores.sqlite.checkpoint import Checkpointer
 from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.files import (
@@ -200,6 +200,8 @@ class SqliteStore:
 
     async def words(self, scope: Scope, terms: Sequence[str], *, as_of_us: int | None = None) -> WordStats:
         """See ``Words.words``."""
+        from holdfast.stores.sqlite import index_reads  # with the first search
+
         return await self._read(lambda reading: index_reads.words(reading, scope, terms, as_of_us))
 
     async def nearest(
@@ -212,12 +214,16 @@ class SqliteStore:
         as_of_us: int | None = None,
     ) -> list[tuple[int, float]]:
         """See ``Vectors.nearest``."""
+        from holdfast.stores.sqlite import index_reads  # with the first search
+
         return await self._read(
             lambda reading: index_reads.nearest(reading, scope, vector, limit, rows, as_of_us)
         )
 
     async def eligible(self, scope: Scope, window: Window) -> Sequence[int]:
         """See ``Rows.eligible``."""
+        from holdfast.stores.sqlite import index_reads  # with the first search
+
         return await self._read(lambda reading: index_reads.eligible(reading, scope, window))
 
     async def fetch(self, scope: Scope, rows: Sequence[int]) -> list[Entry | None]:
