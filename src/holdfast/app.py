@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from holdfast.errors import InvalidInput, StoreUnsupported
+from holdfast.errors import InvalidInput, StoreFailed, StoreUnsupported
 from holdfast.memories.core import Core
 from holdfast.memories.local import LocalHoldfast
 from holdfast.model.batch import Batch, Commit
@@ -146,12 +146,28 @@ async def _opened(place: _Place, clock: Clock, embedder: Embedder | None = None)
     # Deferred: loads apsw, which `import holdfast` must not.
     from holdfast.stores.sqlite import SqliteStore
 
+    readonly = place.option == "mode=ro"
+    if readonly:
+        _check_there(place.path)
     return await SqliteStore.open(
         place.path,
         clock=clock,
-        readonly=place.option == "mode=ro",
+        readonly=readonly,
         embedder=None if embedder is None else embedder.name,
     )
+
+
+def _check_there(path: str) -> None:
+    # Deferred: only who opens to read needs it.
+    from pathlib import Path
+
+    try:
+        Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise StoreFailed(f"no such file: {path}", hint="mode=ro makes none") from None
+    except (OSError, ValueError):
+        # Whatever else is wrong with the path is told by the store.
+        return
 
 
 def _embedder(wanted: str | Embedder) -> Embedder | None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from holdfast.errors import VersionConflict
+from holdfast.errors import InvalidInput, VersionConflict
 from holdfast.memories.adding import SPEAKER_IGNORED, checked_content, draft_of, entry_of
+from holdfast.memories.checking import check_origin, checked_items
 from holdfast.memories.core import Partition, partition, quantised
 from holdfast.memories.settings import BankSettings
 from holdfast.model.bank import BankInfo, NewEntry
@@ -51,6 +52,7 @@ class Adder:
         """Append one entry in a batch of its own."""
         settings = self._settings
         core = settings.core
+        check_origin(new.origin)
         now_us = core.clock.now_us()
         info = await settings.fresh(now_us)
         prepared = self._prepare(new, info, now_us, await self._vectors(new))
@@ -73,6 +75,8 @@ class Adder:
         self, entries: Sequence[NewEntry], idempotency_key: str | None, origin: Origin | None
     ) -> list[AddResult]:
         """Append entries in one batch; results carry no window."""
+        check_origin(origin)
+        entries = _checked_entries(entries)
         if not entries:
             return []
         settings = self._settings
@@ -217,3 +221,18 @@ def _shared_origin(entries: Sequence[NewEntry]) -> Origin:
         return origins.pop() or UNKNOWN
     sources = dict.fromkeys(source for origin in origins if origin is not None for source in origin.sources)
     return Origin(sources=tuple(sources)[:SOURCES])
+
+
+def _checked_entries(entries: object) -> list[NewEntry]:
+    """The entries themselves, when all of them are."""
+    found: list[NewEntry] = []
+    for new in checked_items(entries, what="entries", hint="[holdfast.NewEntry(content, key), …]"):
+        if not isinstance(new, NewEntry):
+            raise InvalidInput(
+                f"entries holds a {type(new).__name__}, not a NewEntry",
+                code="entries_invalid",
+                hint="[holdfast.NewEntry(content, key), …]",
+            )
+        check_origin(new.origin)
+        found.append(new)
+    return found

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from holdfast.errors import Conflict, EntryNotFound, InvalidInput, LimitExceeded, ScopeError
+from holdfast.errors import Conflict, EntryNotFound, InvalidInput, ScopeError
 from holdfast.memories.adder import Adder
 from holdfast.memories.adding import checked_content, checked_time, entry_of, revised
+from holdfast.memories.checking import check_cursor, check_limit, check_order, check_origin, check_prefix
 from holdfast.memories.core import following, partition, quantised
 from holdfast.memories.settings import BankSettings, banks_partition, change_settings
 from holdfast.model.bank import (
@@ -27,7 +28,7 @@ from holdfast.model.limits import TRASH_DAYS
 from holdfast.model.origin import UNKNOWN, Origin
 from holdfast.model.recall import AddResult, Hits, Page
 from holdfast.model.scope import Scope
-from holdfast.model.values import DAY_US, JsonValue
+from holdfast.model.values import DAY_US, JsonValue, checked_text
 from holdfast.model.window import Cursor, KeyInfo, Order, Window
 from holdfast.ports.face import FilterInput, Method
 from holdfast.recall.search import Question, search
@@ -106,7 +107,7 @@ class StoredBank:
                 "this bank is searched one key at a time", code="key_required", hint="give a key"
             )
         text, warnings = _checked_query(query, vector)
-        _check_limit(limit, SEARCH_LIMIT)
+        check_limit(limit, SEARCH_LIMIT)
         question = Question(
             terms=query_terms(text) if method != "vector" else None,
             vector=await self._vector(text, method, vector),
@@ -135,7 +136,9 @@ class StoredBank:
         after: Cursor | None = None,
     ) -> Page:
         info, now_us = await self._fresh()
-        _check_limit(limit, LOAD_LIMIT)
+        check_limit(limit, LOAD_LIMIT)
+        check_order(order)
+        check_cursor(after)
         by_seq = info.kind == "conversation"
         window = Window(
             order=order,
@@ -172,6 +175,7 @@ class StoredBank:
             raise InvalidInput(
                 "nothing to change", code="update_empty", hint="give content, title or metadata"
             )
+        check_origin(origin)
 
         async def revise() -> Entry:
             return await self._revise(entry_id, content, title, metadata, expected_version, origin, vector)
@@ -215,17 +219,26 @@ class StoredBank:
 
     async def keys(self, *, prefix: str = "", after: str | None = None, limit: int = 100) -> list[KeyInfo]:
         info, now_us = await self._fresh()
-        _check_limit(limit, LOAD_LIMIT)
+        check_limit(limit, LOAD_LIMIT)
+        check_prefix(prefix)
+        if after is not None:
+            checked_text(after, what="the key to go on after", code="cursor_invalid")
         oldest = info.kept_from_us(now_us)
         scope, store = self._settings.whole, self._settings.core.store
+        if oldest is None:
+            return await store.keys(scope, prefix=prefix, after=after, limit=limit)
         kept: list[KeyInfo] = []
-        while len(kept) < limit:
+        while True:
             found = await store.keys(scope, prefix=prefix, after=after, limit=limit)
-            kept += [one for one in found if oldest is None or one.last_us >= oldest]
+            for one in found:
+                left = await self._left(one, oldest)
+                if left is not None:
+                    kept.append(left)
+                if len(kept) == limit:
+                    return kept
             if len(found) < limit:
-                break
+                return kept
             after = found[-1].key
-        return kept[:limit]
 
     async def configure(self, *, expected_version: int | None = None, **settings: object) -> BankInfo:
         async def change() -> BankInfo:
@@ -245,6 +258,16 @@ class StoredBank:
 
     def _scope(self, key: str | None) -> Scope:
         return self._settings.whole if key is None else partition(self._settings.space, self.id, key).scope
+
+    async def _left(self, info: KeyInfo, oldest: int) -> KeyInfo | None:
+        """What a key holds that retention does not hide; None when that is nothing."""
+        store = self._settings.core.store
+        scope = self._scope(info.key)
+        # Imports come late and may be old: the last to arrive need not be the last that is still shown.
+        window = Window(order="newest_first", limit=1, created_from_us=oldest)
+        entries = len(await store.eligible(scope, window))
+        last = (await store.load(scope, window)).entries if entries else ()
+        return KeyInfo(info.key, entries, last[0].created_us) if last else None
 
     async def _find(self, entry_id: str, oldest: int | None, as_of_us: int | None) -> Entry:
         found: list[Entry] = []
@@ -316,7 +339,8 @@ class StoredBank:
         after: Cursor | None = None,
     ) -> Page:
         info, now_us = await self._fresh()
-        _check_limit(limit, LOAD_LIMIT)
+        check_limit(limit, LOAD_LIMIT)
+        check_cursor(after)
         by_seq = info.kind == "conversation"
         window = Window(
             by="seq" if by_seq else "created",
@@ -340,11 +364,6 @@ def _checked_query(query: object, vector: Sequence[float] | None) -> tuple[str, 
     if len(query) > QUERY_CHARACTERS:
         return query[:QUERY_CHARACTERS], ("query_cut",)
     return query, ()
-
-
-def _check_limit(limit: object, most: int) -> None:
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
-        raise LimitExceeded(f"the limit must be 1 to {most}, not {limit!r}", code="limit_invalid")
 
 
 def _checked_score(score: object) -> float | None:

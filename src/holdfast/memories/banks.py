@@ -7,6 +7,7 @@ from typing import Final
 
 from holdfast.errors import AlreadyExists, VersionConflict
 from holdfast.memories.bank import StoredBank
+from holdfast.memories.checking import check_limit, check_prefix
 from holdfast.memories.core import Core, following
 from holdfast.memories.settings import (
     ADMINISTRATION,
@@ -21,10 +22,20 @@ from holdfast.memories.settings import (
     new_name,
     no_bank,
 )
-from holdfast.model.bank import LOAD_LIMIT, BankInfo, BankKind, bank_of, bank_value, folded_name, new_bank
+from holdfast.model.bank import (
+    LOAD_LIMIT,
+    BankInfo,
+    BankKind,
+    bank_of,
+    bank_value,
+    checked_kind,
+    folded_name,
+    new_bank,
+)
 from holdfast.model.batch import DocumentVersion, Forget, Put, Remove
 from holdfast.model.forget import Receipt, Selector
 from holdfast.model.ids import is_id
+from holdfast.model.limits import PAGE_LIMIT
 from holdfast.model.scope import Scope, checked_name
 
 PAGE: Final = LOAD_LIMIT
@@ -57,20 +68,32 @@ class StoredBanks:
     async def get(self, name: str) -> StoredBank:
         return await self._open(await self.id_of(name), name)
 
-    async def ensure(self, name: str, *, kind: BankKind = "conversation", **settings: object) -> StoredBank:
+    async def ensure(self, name: str, *, kind: BankKind | None = None, **settings: object) -> StoredBank:
+        made_as: BankKind = "conversation" if kind is None else kind
         # Checked first, so that a wrong setting is refused whether or not the bank is there.
-        asked = new_bank("", name, kind, settings, self._core.clock.now_us())
+        asked = new_bank("", name, made_as, settings, self._core.clock.now_us())
         found = await id_behind(self._core, self._space, asked.name)
         if found is None:
             try:
-                return await self.create(name, kind=kind, **settings)
+                return await self.create(name, kind=made_as, **settings)
             except AlreadyExists:
-                return await self.get(asked.name)
-        return await self._open(found, name)
+                found = await self.id_of(asked.name)
+        bank = await self._open(found, name)
+        if kind is not None and bank.info.kind != kind:
+            raise AlreadyExists(
+                f"the bank {bank.name!r} is a {bank.info.kind} bank, not a {kind} one",
+                code="bank_kind_differs",
+                hint="leave kind= out, or choose another name",
+            )
+        return bank
 
     async def list(
         self, *, kind: BankKind | None = None, prefix: str = "", limit: int = 100
     ) -> list[BankInfo]:
+        check_limit(limit, PAGE_LIMIT)
+        check_prefix(prefix)
+        if kind is not None:
+            checked_kind(kind)
         wanted = folded_name(prefix)
         found: list[BankInfo] = []
         async for info in self._all():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 from holdfast.memories.banks import StoredBanks
 from holdfast.memories.core import Core
 from holdfast.memories.spaces import StoredSpace
 from holdfast.memories.values import StoredValues
+from holdfast.model.forget import OriginMatch, Receipt
+from holdfast.model.journal import Change
 from holdfast.ports.clock import Clock
 from holdfast.ports.store import Store
 
@@ -41,6 +44,34 @@ class LocalHoldfast:
 
     def space(self, name: str | None = None) -> StoredSpace:
         return self._default if name is None else StoredSpace(self._core, name)
+
+    async def history(self, record_id: str) -> list[Change]:
+        return await self._default.history(record_id)
+
+    async def changes(
+        self, *, after: int = 0, limit: int = 100, origin: OriginMatch | None = None
+    ) -> list[Change]:
+        return await self._default.changes(after=after, limit=limit, origin=origin)
+
+    async def undo(
+        self, *change_ids: str, origin: OriginMatch | None = None, cascade: bool = False
+    ) -> Change:
+        return await self._default.undo(*change_ids, origin=origin, cascade=cascade)
+
+    async def forget(
+        self,
+        *,
+        subject: str | None = None,
+        bank: str | None = None,
+        key: str | None = None,
+        ids: Sequence[str] = (),
+        origin: OriginMatch | None = None,
+        by: str | None = None,
+        reason: str | None = None,
+    ) -> Receipt:
+        return await self._default.forget(
+            subject=subject, bank=bank, key=key, ids=ids, origin=origin, by=by, reason=reason
+        )
 
     async def aclose(self) -> None:
         await self._core.store.aclose()

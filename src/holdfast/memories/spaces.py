@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from holdfast.errors import InvalidInput, ScopeError
 from holdfast.memories.banks import StoredBanks
+from holdfast.memories.checking import check_feed_cursor, check_limit, check_match, checked_items
 from holdfast.memories.core import Core, following
 from holdfast.memories.settings import BANKS_KEY
 from holdfast.memories.undoing import Undoer
@@ -15,7 +16,8 @@ from holdfast.model.batch import Batch, Forget
 from holdfast.model.forget import OriginMatch, Receipt, Selector
 from holdfast.model.ids import bucket_of, is_id
 from holdfast.model.journal import Change
-from holdfast.model.scope import Scope, checked_name
+from holdfast.model.limits import PAGE_LIMIT
+from holdfast.model.scope import Scope, checked_key, checked_name
 
 SYSTEM_KEYS: Final = frozenset((BANKS_KEY, VALUES_KEY))
 
@@ -62,6 +64,9 @@ class StoredSpace:
     async def changes(
         self, *, after: int = 0, limit: int = 100, origin: OriginMatch | None = None
     ) -> list[Change]:
+        check_feed_cursor(after)
+        check_limit(limit, PAGE_LIMIT)
+        check_match(origin)
         return await self._core.store.changes(Scope(self._name), after=after, limit=limit, origin=origin)
 
     async def undo(
@@ -71,6 +76,9 @@ class StoredSpace:
             raise InvalidInput(
                 "nothing to undo was named", code="undo_empty", hint="give change ids or an origin"
             )
+        check_match(origin)
+        for one in change_ids:
+            _check_change_id(one)
         undoer = Undoer(self._core, self._name)
         return await following(lambda: undoer.undo(change_ids, origin, cascade=cascade))
 
@@ -85,12 +93,29 @@ class StoredSpace:
         by: str | None = None,
         reason: str | None = None,
     ) -> Receipt:
+        if key is not None:
+            checked_key(key)
+        if subject is not None:
+            checked_name(subject, what="the subject", code="subject_invalid")
+        check_match(origin)
+        named = checked_items(ids, what="ids", hint="ids=[entry.id]")
         if bank is None and not SYSTEM_KEYS.isdisjoint((key, subject)):
             # Settings and values stand under keys of these names.
             raise ScopeError("this key needs a bank", code="bank_required", hint="give bank= as well")
         bank_id = None if bank is None else await self._banks.id_of(bank)
-        selector = Selector(bank=bank_id, key=key, subject=subject, ids=tuple(ids), origin=origin)
+        selector = Selector(
+            bank=bank_id, key=key, subject=subject, ids=cast("tuple[str, ...]", named), origin=origin
+        )
         change = self._core.make_id(bucket_of(self._name, bank_id or "", key or subject or ""))
         now_us = self._core.clock.now_us()
         commit = await self._core.commit(Batch(self._name, change, now_us, (Forget(selector, by, reason),)))
         return commit.receipts[0]
+
+
+def _check_change_id(one: object) -> None:
+    if not isinstance(one, str):
+        raise InvalidInput(
+            f"undo takes ids of changes, not a {type(one).__name__}",
+            code="ids_invalid",
+            hint="give the ids as arguments: undo(change.id) or undo(*ids)",
+        )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from holdfast.errors import InvalidInput
+from holdfast.memories.checking import check_prefix, checked_items
 from holdfast.memories.core import Core, partition
 from holdfast.model.batch import Put, Remove
 from holdfast.model.document import Document, DocumentRef
@@ -35,7 +36,10 @@ class StoredValues:
         return document.value if document is not None and _live(document, now_us) else None
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, JsonValue]:
-        found = {key: await self.get(key) for key in dict.fromkeys(keys)}
+        named = [
+            _ref(key).name for key in checked_items(keys, what="keys", hint="get(key) reads a single one")
+        ]
+        found = {key: await self.get(key) for key in dict.fromkeys(named)}
         return {key: value for key, value in found.items() if value is not None}
 
     async def set(self, key: str, value: JsonValue, ttl_ms: int | None = None) -> None:
@@ -46,6 +50,8 @@ class StoredValues:
         await self._core.write(where, (Put(ref, self._core.make_id(where.bucket), own, expires_us),))
 
     async def list(self, prefix: str | None = None) -> list[str]:
+        if prefix is not None:
+            check_prefix(prefix)
         scope = partition(self._space, VALUES, VALUES_KEY).scope
         now_us = self._core.latest_us()
         names: list[str] = []

@@ -126,14 +126,13 @@ def new_bank(
     identifier: str, name: object, kind: object, settings: Mapping[str, object], now_us: int
 ) -> BankInfo:
     """The first settings of a bank: the defaults of its kind, changed by what was given."""
-    if kind not in ("conversation", "general"):
-        raise InvalidInput(f"unknown bank kind {kind!r}", code="kind_invalid", hint="conversation or general")
-    given = _checked({"name": name, **settings})
-    conversation = kind == "conversation"
+    known = checked_kind(kind)
+    given = _with_chunk(_checked({"name": name, **settings}))
+    conversation = known == "conversation"
     first = BankInfo(
         id=identifier,
         name="",
-        kind=kind,
+        kind=known,
         description=None,
         retention_days=90 if conversation else None,
         dedupe="off" if conversation else "exact",
@@ -146,17 +145,23 @@ def new_bank(
         updated_us=now_us,
         version=1,
     )
-    if "history_window" in given and "window_chunk" not in given:
-        # A narrower window brings its own chunk, so that one setting is enough.
-        given["window_chunk"] = min(CHUNK, given["history_window"] // 2)
     return replace(first, **given)
+
+
+def checked_kind(kind: object) -> BankKind:
+    """The kind itself."""
+    if kind == "conversation":
+        return "conversation"
+    if kind == "general":
+        return "general"
+    raise InvalidInput(f"unknown bank kind {kind!r}", code="kind_invalid", hint="conversation or general")
 
 
 def changed_bank(info: BankInfo, settings: Mapping[str, object]) -> BankInfo:
     """The settings with some of them changed; what is not named stays."""
     if not settings:
         raise InvalidInput("no setting was given", code="update_empty", hint="name what is to change")
-    return replace(info, **_checked(settings))
+    return replace(info, **_with_chunk(_checked(settings)))
 
 
 def bank_value(info: BankInfo) -> JsonObject:
@@ -202,6 +207,13 @@ def _checked(settings: Mapping[str, object]) -> _Settings:
             hint = _NOT_YET.get(name, f"settings are {', '.join(_CHECKS)}")
             raise InvalidInput(f"unknown bank setting {name!r}", code="unknown_field", hint=hint)
     return cast("_Settings", found)
+
+
+def _with_chunk(given: _Settings) -> _Settings:
+    """A window brings its own chunk where none is named, so that one setting is enough."""
+    if "history_window" in given and "window_chunk" not in given:
+        given["window_chunk"] = min(CHUNK, given["history_window"] // 2)
+    return given
 
 
 def _bank_name(_: str, value: object) -> str:

@@ -144,11 +144,14 @@ class Bank(Protocol):
         ...
 
     async def keys(self, *, prefix: str = "", after: str | None = None, limit: int = 100) -> list[KeyInfo]:
-        """Keys that hold entries."""
+        """Keys that hold visible entries; what retention hides does not count."""
         ...
 
     async def configure(self, *, expected_version: int | None = None, **settings: object) -> BankInfo:
-        """Change settings: what is not named stays, 0 or None switches a number off."""
+        """Change settings: what is not named stays, 0 or None switches a number off.
+
+        A ``history_window`` without a ``window_chunk`` brings its chunk, as when a bank is made.
+        """
         ...
 
     async def wipe(self) -> Receipt:
@@ -178,8 +181,11 @@ class Banks(Protocol):
         """The bank with this name or id; ``BankNotFound`` otherwise."""
         ...
 
-    async def ensure(self, name: str, *, kind: BankKind = "conversation", **settings: object) -> Bank:
-        """The bank with this name, made first when it is missing."""
+    async def ensure(self, name: str, *, kind: BankKind | None = None, **settings: object) -> Bank:
+        """The bank with this name, made first when it is missing (as a conversation bank when no kind is given).
+
+        ``AlreadyExists`` with the code ``bank_kind_differs`` when it is there with another kind than the one given.
+        """
         ...
 
     async def list(
@@ -284,6 +290,36 @@ class Holdfast(Protocol):
     @property
     def values(self) -> Values:
         """The values of the default space."""
+        ...
+
+    async def history(self, record_id: str) -> list[Change]:
+        """The same of the default space."""
+        ...
+
+    async def changes(
+        self, *, after: int = 0, limit: int = 100, origin: OriginMatch | None = None
+    ) -> list[Change]:
+        """The feed of the default space."""
+        ...
+
+    async def undo(
+        self, *change_ids: str, origin: OriginMatch | None = None, cascade: bool = False
+    ) -> Change:
+        """Take changes of the default space back."""
+        ...
+
+    async def forget(
+        self,
+        *,
+        subject: str | None = None,
+        bank: str | None = None,
+        key: str | None = None,
+        ids: Sequence[str] = (),
+        origin: OriginMatch | None = None,
+        by: str | None = None,
+        reason: str | None = None,
+    ) -> Receipt:
+        """Erase for good in the default space."""
         ...
 
     def space(self, name: str | None = None) -> Space:
