@@ -191,7 +191,7 @@ class StoredBank:
         if hard:
             entry = (await self._versions(entry_id, info.kept_from_us(now_us)))[-1]
             forget = Forget(Selector(bank=info.id, ids=(entry.id,)))
-            return (await core.write(partition(space, info.id, entry.key), (forget,))).receipts[0]
+            return await core.receipt(await core.write(partition(space, info.id, entry.key), (forget,)))
         entry = await self._find(entry_id, info.kept_from_us(now_us), None)
         await core.write(partition(space, info.id, entry.key), (Retire(entry.id, Reason.DELETED),))
         return None
@@ -250,7 +250,7 @@ class StoredBank:
         await self._fresh()
         kept = self._settings
         forget = Forget(Selector(bank=self.id))
-        return (await kept.core.write(banks_partition(kept.space), (forget,))).receipts[0]
+        return await kept.core.receipt(await kept.core.write(banks_partition(kept.space), (forget,)))
 
     async def _fresh(self) -> tuple[BankInfo, int]:
         now_us = self._settings.core.clock.now_us()

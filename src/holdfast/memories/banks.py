@@ -152,4 +152,4 @@ class StoredBanks:
         # The settings are versioned: their name and description are erased by a forget of their own.
         versions = Forget(Selector(bank=BANKS, ids=(identifier,)))
         await core.write(where, (versions,), origin=ADMINISTRATION)
-        return commit.receipts[0]
+        return await core.receipt(commit)

@@ -109,7 +109,7 @@ class StoredSpace:
         change = self._core.make_id(bucket_of(self._name, bank_id or "", key or subject or ""))
         now_us = self._core.clock.now_us()
         commit = await self._core.commit(Batch(self._name, change, now_us, (Forget(selector, by, reason),)))
-        return commit.receipts[0]
+        return await self._core.receipt(commit)
 
 
 def _check_change_id(one: object) -> None:

@@ -215,6 +215,9 @@ class StoreMachine(RuleBasedStateMachine):
             known.sized = known.sized or any(has_vectors(operation) for operation in batch.operations)
             if batch.idempotency is not None:
                 self.repeatable.append(batch)
+            if done.receipts:
+                cleared = await self.pair.model.chores(Scope(batch.space), limit=10_000)
+                known.cleared.update(chore.id for chore in cleared if chore.change == batch.id)
 
     # Looks
 
@@ -291,7 +294,13 @@ class StoreMachine(RuleBasedStateMachine):
                 return partial(looks.change, scope=scope, change_id=dice.likely(known.changes, ()))
             case "chores":
                 states, limit = dice.some(list(ChoreState), 2), dice.one((1, 3, 100))
-                return partial(looks.chores, scope=dice.any_scope(space), states=states, limit=limit)
+                return partial(
+                    looks.chores,
+                    scope=dice.any_scope(space),
+                    states=states,
+                    limit=limit,
+                    cleared=known.cleared,
+                )
             case "next_due":
                 return partial(looks.next_due)
             case _:
@@ -353,7 +362,10 @@ class StoreMachine(RuleBasedStateMachine):
             ask = partial(looks.document_versions, scope=Scope(space), document_id=document)
             await agree("document versions", ask)
         await agree("changes", partial(looks.changes, scope=Scope(space), skip=0, limit=10_000, origin=None))
-        await agree("chores", partial(looks.chores, scope=Scope(space), states=(), limit=10_000))
+        await agree(
+            "chores",
+            partial(looks.chores, scope=Scope(space), states=(), limit=10_000, cleared=known.cleared),
+        )
         receipts = Scope(space, "~receipts", "receipts")
         await agree(
             "receipts", partial(looks.documents, scope=receipts, kind="receipt", prefix="", limit=1_000)

@@ -93,6 +93,8 @@ class Known:
     documents: list[str] = field(default_factory=list[str])
     chores: list[str] = field(default_factory=list[str])
     changes: list[str] = field(default_factory=list[str])
+    cleared: set[str] = field(default_factory=set[str])
+    """Chores that a forget has cleared: whether they keep their dedupe keys is not said, so none is queued again."""
     sized: bool = False
     """Whether a vector was written here, so that one of another size is surely refused."""
 
@@ -239,7 +241,9 @@ class Dice:
             case "drop":
                 return Drop(self.likely([chore.id for chore in sight.live], known.chores))
             case "retry":
-                return Retry(self.likely([chore.id for chore in sight.ended], known.chores), self.soon())
+                chores = [chore for chore in known.chores if chore not in known.cleared]
+                ended = [chore.id for chore in sight.ended if chore.id not in known.cleared]
+                return Retry(self.likely(ended, chores), self.soon())
             case "finish":
                 return self.end(sight.leased, self.likely(leased, known.chores))
             case _:

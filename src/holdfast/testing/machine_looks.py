@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
@@ -212,9 +212,15 @@ async def change(store: Store, scope: Scope, change_id: str) -> Change | None:
     return None if found is None else without_cursor(found)
 
 
-async def chores(store: Store, scope: Scope, states: Sequence[ChoreState], limit: int) -> list[Chore]:
-    """The first chores of a scope."""
-    return await store.chores(scope, states=states, limit=limit)
+async def chores(
+    store: Store, scope: Scope, states: Sequence[ChoreState], limit: int, cleared: Set[str]
+) -> list[Chore]:
+    """The first chores of a scope; of those that a forget has cleared, without what engines may clear beside payloads."""
+    found = await store.chores(scope, states=states, limit=limit)
+    return [
+        replace(chore, dedupe=None, last_error=None, worker=None) if chore.id in cleared else chore
+        for chore in found
+    ]
 
 
 async def find(store: Store, scope: Scope, ids: Sequence[str], as_of_us: int | None) -> list[Entry]:

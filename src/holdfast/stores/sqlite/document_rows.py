@@ -61,12 +61,21 @@ def expired(row: Record, now: int) -> bool:
 
 def visible_version(ledger: Ledger, space: str, ref: DocumentRef) -> int:
     """The version of a visible document; 0 when there is none."""
-    row = current(ledger, space, ref)
-    return 0 if row is None or expired(row, ledger.now_us()) else cast("int", row[7])
+    name = (space, ref)
+    known = ledger.documents.get(name)
+    if known is None:
+        row = current(ledger, space, ref)
+        if row is None or expired(row, ledger.now_us()):
+            return 0
+        known = cast("int", row[7])
+        if row[12] is None:  # what expires has to be looked at each time
+            ledger.documents[name] = known
+    return known
 
 
 def put(ledger: Ledger, work: Work, operation: Put) -> None:
     """Write a document."""
+    ledger.documents.clear()
     space, ref = work.batch.space, operation.ref
     row = current(ledger, space, ref)
     alive = row is not None and not expired(row, work.now)
@@ -98,6 +107,7 @@ def put(ledger: Ledger, work: Work, operation: Put) -> None:
 
 def remove(ledger: Ledger, work: Work, operation: Remove) -> None:
     """Remove a document."""
+    ledger.documents.clear()
     row = current(ledger, work.batch.space, operation.ref)
     if row is None or expired(row, work.now):
         _expect(operation.ref, 0, operation.expected)

@@ -319,6 +319,7 @@ def _erase_entries(ledger: Ledger, work: Work, entries: Iterable[Doomed]) -> Non
 
 
 def _erase_documents(ledger: Ledger, work: Work, documents: Iterable[bytes]) -> None:
+    ledger.documents.clear()
     for name in documents:
         ledger.connection.execute(_DROP_DOCUMENT, (name,))
         ledger.connection.execute(_DROP_VERSIONS, (name,))

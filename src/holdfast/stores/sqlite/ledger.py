@@ -164,6 +164,7 @@ class Ledger:
         self.now_us = now_us
         self._salt: bytes | None = None
         self._places: dict[tuple[str, Place], PlaceState] = {}
+        self.documents: dict[tuple[str, DocumentRef], int] = {}
         self._last_at: int | None = None
         self._dimensions: int | None = None
         self._waiting: int | None = None
@@ -196,6 +197,7 @@ class Ledger:
         """Forget everything remembered across transactions: numbers given in one that was taken back as well."""
         self.names = Names(self.layout)
         self._places.clear()
+        self.documents.clear()
         self._last_at = None
         self._dimensions = None
         self._waiting = None
