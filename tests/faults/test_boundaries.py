@@ -11,10 +11,12 @@ from typing import cast
 
 import pytest
 
+import holdfast
 from holdfast.errors import (
     AlreadyExists,
     EmbedderMismatch,
     EntryNotFound,
+    StoreBusy,
     StoreFailed,
     StoreUnsupported,
     VersionConflict,
@@ -242,4 +244,46 @@ async def test_the_writer_goes_on_after_a_backup_that_failed(tmp_path: Path, mak
     copy = await opened(tmp_path / "copy.db")
     assert len((await copy.load(in_key(), Window())).entries) == 1
     await copy.aclose()
+    await store.aclose()
+
+
+async def test_the_receipt_of_a_large_file_is_complete_when_it_is_handed_over(
+    tmp_path: Path, make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.stores.sqlite.writer.SCRUB_BYTES", 0)
+    store = await opened(tmp_path / "m.db")
+    await store.commit(make.batch(make.append("secretcontent")))
+    receipt = (await store.commit(make.batch(Forget(Selector(key="alice"))))).receipts[0]
+    assert (receipt.complete, receipt.waiting_for) == (False, ("pages", "wal"))
+    await store.settle()
+    assert await store.residue([b"secretcontent"]) == {}
+    await store.aclose()
+    async with holdfast.open(tmp_path / "n.db") as hf:
+        bank = await hf.banks.create("notes", kind="general")
+        await bank.add("secretcontent", key="alice")
+        whole = await hf.space("default").forget(subject="alice")
+        assert (whole.complete, whole.waiting_for, dict(whole.stores)) == (True, (), {"sqlite": "done"})
+        assert await hf.store.residue([b"secretcontent"]) == {}
+
+
+async def test_a_reader_that_stays_makes_settling_wait_and_nobody_else(
+    tmp_path: Path, make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.stores.sqlite.writer.SETTLE_SECONDS", 0.3)
+    path = tmp_path / "m.db"
+    store = await opened(path)
+    await store.commit(make.batch(make.append("secretcontent")))
+    reader = open_connection(str(path), readonly=False, vfs=None)
+    reader.execute("begin")
+    reader.execute("select count(*) from entries").fetchall()
+    receipt = (await store.commit(make.batch(Forget(Selector(key="alice"))))).receipts[0]
+    assert (receipt.complete, receipt.waiting_for) == (False, ("wal",))
+    await store.commit(make.batch(make.append("others go on")))
+    with pytest.raises(StoreBusy) as caught:
+        await store.settle()
+    assert caught.value.hint
+    reader.execute("commit")
+    await store.settle()
+    assert await store.residue([b"secretcontent"]) == {}
+    reader.close()
     await store.aclose()
