@@ -3,6 +3,8 @@
 ``async with holdfast.open("memory.db") as hf:`` is where everything begins.
 """
 
+from typing import TYPE_CHECKING
+
 from holdfast.app import Opening, open
 from holdfast.errors import (
     AlreadyExists,
@@ -37,16 +39,18 @@ from holdfast.errors import (
 from holdfast.memories.local import LocalHoldfast
 from holdfast.model.bank import BankInfo, NewEntry
 from holdfast.model.entry import Entry
-from holdfast.model.filter import compile_filter, matches
 from holdfast.model.forget import OriginMatch, Receipt
 from holdfast.model.journal import Change
 from holdfast.model.origin import Origin, Trust
 from holdfast.model.recall import AddResult, Hit, Hits, Message, Page, Why
 from holdfast.model.window import Cursor, KeyInfo
-from holdfast.ports.clock import Clock
 from holdfast.ports.current import default, use
-from holdfast.ports.embedder import Embedder
-from holdfast.ports.face import Bank, Banks, Holdfast, Space, Values
+
+if TYPE_CHECKING:  # loaded when they are asked for: importing holdfast stays light
+    from holdfast.model.filter import compile_filter, matches
+    from holdfast.ports.clock import Clock
+    from holdfast.ports.embedder import Embedder
+    from holdfast.ports.face import Bank, Banks, Holdfast, Space, Values
 
 __all__ = [
     "AddResult",
@@ -108,3 +112,26 @@ __all__ = [
     "open",
     "use",
 ]
+
+_LATE = {
+    "Bank": "holdfast.ports.face",
+    "Banks": "holdfast.ports.face",
+    "Clock": "holdfast.ports.clock",
+    "Embedder": "holdfast.ports.embedder",
+    "Holdfast": "holdfast.ports.face",
+    "Space": "holdfast.ports.face",
+    "Values": "holdfast.ports.face",
+    "compile_filter": "holdfast.model.filter",
+    "matches": "holdfast.model.filter",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load what only some programs name."""
+    if name not in _LATE:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    import importlib
+
+    found: object = getattr(importlib.import_module(_LATE[name]), name)
+    globals()[name] = found
+    return found

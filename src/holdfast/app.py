@@ -6,17 +6,19 @@ import os
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holdfast.errors import InvalidInput, StoreFailed, StoreUnsupported
 from holdfast.memories.core import Core
 from holdfast.memories.local import LocalHoldfast
 from holdfast.model.batch import Batch, Commit
 from holdfast.ports import current
-from holdfast.ports.clock import Clock
-from holdfast.ports.embedder import Embedder
-from holdfast.ports.store import Store
 from holdfast.providers.system import SystemClock, random_bits
+
+if TYPE_CHECKING:  # Protocols are needed by type checkers only
+    from holdfast.ports.clock import Clock
+    from holdfast.ports.embedder import Embedder
+    from holdfast.ports.store import Store
 
 DEFAULT_FILE: Final = ".holdfast/holdfast.db"
 

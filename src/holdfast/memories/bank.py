@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holdfast.errors import Conflict, EntryNotFound, InvalidInput, ScopeError
 from holdfast.memories.adder import Adder
@@ -21,7 +21,6 @@ from holdfast.model.bank import (
 )
 from holdfast.model.batch import EntryVersion, Forget, Restore, Retire, Revise
 from holdfast.model.entry import Entry, Quantised, Reason
-from holdfast.model.filter import compile_filter
 from holdfast.model.forget import Receipt, Selector
 from holdfast.model.ids import is_id
 from holdfast.model.limits import TRASH_DAYS
@@ -30,9 +29,11 @@ from holdfast.model.recall import AddResult, Hits, Page
 from holdfast.model.scope import Scope
 from holdfast.model.values import DAY_US, JsonValue, checked_text
 from holdfast.model.window import Cursor, KeyInfo, Order, Window
-from holdfast.ports.face import FilterInput, Method
-from holdfast.recall.search import Question, search
 from holdfast.rules.words import query_terms
+
+if TYPE_CHECKING:  # Protocols are needed by type checkers only
+    from holdfast.model.filter import Filter
+    from holdfast.ports.face import FilterInput, Method
 
 METHODS: Final = ("hybrid", "vector", "lexical")
 RESTORABLE: Final = frozenset((Reason.DELETED, Reason.UNDONE))
@@ -108,11 +109,14 @@ class StoredBank:
             )
         text, warnings = _checked_query(query, vector)
         check_limit(limit, SEARCH_LIMIT)
+        # Loaded with the first search: adding and reading do without.
+        from holdfast.recall.search import Question, search
+
         question = Question(
             terms=query_terms(text) if method != "vector" else None,
             vector=await self._vector(text, method, vector),
             limit=limit,
-            filter=compile_filter(filter),
+            filter=_compiled(filter),
             from_us=_time(added_after, "added_after"),
             until_us=_time(added_before, "added_before"),
             as_of_us=_time(as_of, "as_of"),
@@ -147,7 +151,7 @@ class StoredBank:
             after=after,
             created_from_us=_later(info.kept_from_us(now_us), _time(added_after, "added_after")),
             created_until_us=_time(added_before, "added_before"),
-            filter=compile_filter(filter),
+            filter=_compiled(filter),
             as_of_us=_time(as_of, "as_of"),
             hidden=include_originals,
         )
@@ -347,7 +351,7 @@ class StoredBank:
             limit=limit,
             after=after,
             created_from_us=info.kept_from_us(now_us),
-            filter=compile_filter(filter),
+            filter=_compiled(filter),
         )
         found = await self._settings.core.store.load(self._scope(key), window)
         return Page(found.entries, found.next, info.summary_role, by_seq)
@@ -382,3 +386,12 @@ def _later(one: int | None, other: int | None) -> int | None:
     if one is None or other is None:
         return other if one is None else one
     return max(one, other)
+
+
+def _compiled(given: FilterInput | None) -> Filter | None:
+    if given is None:
+        return None
+    # Loaded with the first filter.
+    from holdfast.model.filter import compile_filter
+
+    return compile_filter(given)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from holdfast.errors import InvalidInput, StoreBusy, VersionConflict
 from holdfast.model.batch import Batch, Commit, Idempotency, Operation, Requirement
@@ -15,9 +15,11 @@ from holdfast.model.forget import Receipt
 from holdfast.model.ids import IdMaker, bucket_of
 from holdfast.model.origin import UNKNOWN, Origin
 from holdfast.model.scope import Place, Scope, checked_key
-from holdfast.ports.clock import Clock
-from holdfast.ports.embedder import Embedder
-from holdfast.ports.store import Store
+
+if TYPE_CHECKING:  # Protocols are needed by type checkers only
+    from holdfast.ports.clock import Clock
+    from holdfast.ports.embedder import Embedder
+    from holdfast.ports.store import Store
 
 ATTEMPTS: Final = 8
 Result = TypeVar("Result")

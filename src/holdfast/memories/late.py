@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from threading import Lock
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from holdfast.ports.store import Store
+if TYPE_CHECKING:  # Protocols are needed by type checkers only
+    from holdfast.ports.store import Store
 
 
 def late_store(open_store: Callable[[], Awaitable[Store]]) -> Store:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from holdfast.memories.banks import StoredBanks
 from holdfast.memories.core import Core
@@ -11,8 +11,10 @@ from holdfast.memories.spaces import StoredSpace
 from holdfast.memories.values import StoredValues
 from holdfast.model.forget import OriginMatch, Receipt
 from holdfast.model.journal import Change
-from holdfast.ports.clock import Clock
-from holdfast.ports.store import Store
+
+if TYPE_CHECKING:  # Protocols are needed by type checkers only
+    from holdfast.ports.clock import Clock
+    from holdfast.ports.store import Store
 
 
 class LocalHoldfast:

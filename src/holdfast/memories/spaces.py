@@ -10,7 +10,6 @@ from holdfast.memories.banks import StoredBanks
 from holdfast.memories.checking import check_feed_cursor, check_limit, check_match, checked_items
 from holdfast.memories.core import Core, following
 from holdfast.memories.settings import BANKS_KEY
-from holdfast.memories.undoing import Undoer
 from holdfast.memories.values import VALUES_KEY, StoredValues
 from holdfast.model.batch import Batch, Forget
 from holdfast.model.forget import OriginMatch, Receipt, Selector
@@ -79,6 +78,9 @@ class StoredSpace:
         check_match(origin)
         for one in change_ids:
             _check_change_id(one)
+        # Loaded with the first undo.
+        from holdfast.memories.undoing import Undoer
+
         undoer = Undoer(self._core, self._name)
         return await following(lambda: undoer.undo(change_ids, origin, cascade=cascade))
 

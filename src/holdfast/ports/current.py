@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError
-from holdfast.ports.face import Holdfast
+
+if TYPE_CHECKING:  # Protocols are needed by type checkers only
+    from holdfast.ports.face import Holdfast
 
 _current: ContextVar[Holdfast | None] = ContextVar("holdfast_current", default=None)
 _makers: list[Callable[[], Holdfast]] = []

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from holdfast.model.entry import Entry, Quantised
-from holdfast.model.filter import Filter
 from holdfast.model.recall import Hit, Hits
 from holdfast.model.scope import Scope
 from holdfast.model.window import Window
-from holdfast.ports.store import Store, WordStats
+from holdfast.ports.store import WordStats
 from holdfast.rules.rank import CANDIDATES, Scored, best_rows, fused, why, word_scores
+
+if TYPE_CHECKING:  # Protocols are needed by type checkers only
+    from holdfast.model.filter import Filter
+    from holdfast.ports.store import Store
 
 TIES = 256
 """How many equal scores at the end of the list are ordered exactly; beyond it, by row."""

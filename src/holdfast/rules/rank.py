@@ -6,10 +6,12 @@ import math
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holdfast.model.recall import Why
-from holdfast.ports.store import WordStats
+
+if TYPE_CHECKING:  # Protocols are needed by type checkers only
+    from holdfast.ports.store import WordStats
 
 K1: Final = 1.2
 B: Final = 0.75
