@@ -80,6 +80,11 @@ class StoreMachine(RuleBasedStateMachine):
         """The dice of a step in a space."""
         return Dice(data, self.clock, self.make, self.known[space], self.times)
 
+    @property
+    def cleared(self) -> frozenset[str]:
+        """Chores that a forget has cleared, in any space."""
+        return frozenset(chore for known in self.known.values() for chore in known.cleared)
+
     def teardown(self) -> None:
         """Compare everything once more, then close."""
         try:
@@ -299,7 +304,7 @@ class StoreMachine(RuleBasedStateMachine):
                     scope=dice.any_scope(space),
                     states=states,
                     limit=limit,
-                    cleared=known.cleared,
+                    cleared=self.cleared,
                 )
             case "next_due":
                 return partial(looks.next_due)
@@ -364,7 +369,7 @@ class StoreMachine(RuleBasedStateMachine):
         await agree("changes", partial(looks.changes, scope=Scope(space), skip=0, limit=10_000, origin=None))
         await agree(
             "chores",
-            partial(looks.chores, scope=Scope(space), states=(), limit=10_000, cleared=known.cleared),
+            partial(looks.chores, scope=Scope(space), states=(), limit=10_000, cleared=self.cleared),
         )
         receipts = Scope(space, "~receipts", "receipts")
         await agree(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
@@ -213,9 +213,9 @@ async def change(store: Store, scope: Scope, change_id: str) -> Change | None:
 
 
 async def chores(
-    store: Store, scope: Scope, states: Sequence[ChoreState], limit: int, cleared: Set[str]
+    store: Store, scope: Scope, states: Sequence[ChoreState], limit: int, cleared: frozenset[str]
 ) -> list[Chore]:
-    """The first chores of a scope; of those that a forget has cleared, without what engines may clear beside payloads."""
+    """The first chores of a scope; those that a forget has cleared without what it may clear beside payloads."""
     found = await store.chores(scope, states=states, limit=limit)
     return [
         replace(chore, dedupe=None, last_error=None, worker=None) if chore.id in cleared else chore
