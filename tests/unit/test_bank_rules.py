@@ -67,7 +67,12 @@ def test_retention_counts_back_from_now() -> None:
 
 def test_a_chunk_too_wide_for_a_narrowed_window_is_refused() -> None:
     with pytest.raises(InvalidInput, match="over half"):
-        changed_bank(new_bank(ID, "Notes", "conversation", {}, 0), {"history_window": 20})
+        changed_bank(new_bank(ID, "Notes", "conversation", {}, 0), {"history_window": 20, "window_chunk": 11})
+
+
+def test_a_window_brings_its_chunk_along() -> None:
+    info = changed_bank(new_bank(ID, "Notes", "conversation", {}, 0), {"history_window": 20})
+    assert (info.history_window, info.window_chunk) == (20, 10)
 
 
 @pytest.mark.parametrize(("one", "other"), [("Straße", "STRASSE"), ("Cafe\u0301", "CAFÉ"), ("ΣΑΣ", "σας")])
