@@ -21,11 +21,14 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def adding(*, quick: bool) -> list[Section]:
     """The machine, A and B."""
-    rounds = 1 if quick else 5
-    count = 1_280 if quick else 12_800
-    found = [machine.measure(200 if quick else 3_000), one_caller.measure(1_024 if quick else 4_096, rounds)]
+    rounds, most = (1, 1) if quick else (5, 12)
+    found = [
+        machine.settled(lambda: machine.measure(200 if quick else 2_000), 3),
+        one_caller.measure(1_024 if quick else 2_048, rounds, most),
+    ]
+    count = 1_280 if quick else 6_400
     plans = many_callers.own_keys(count, seed=2), many_callers.random_keys(count, seed=3)
-    found += [many_callers.measure(plan, rounds) for plan in plans]
+    found += [many_callers.measure(plan, rounds, most) for plan in plans]
     for file in WORK.glob("*-*.db"):
         if not file.with_suffix(".json").exists():
             remove(file)

@@ -59,7 +59,7 @@ def print_section(section: Section) -> None:
         verdict = {None: "", True: "yes", False: "NO"}[figure.ok]
         got = f"{shown(figure.got)} {figure.unit}".strip()
         print(f"  {figure.name:{width}}  {got:>16}  {figure.asked:<16}  {verdict}")
-    print(f"  other processes used {section.others_cpu:.0%} of the machine meanwhile", flush=True)
+    print(f"  (other processes used up to {section.others_cpu:.0%} of the machine meanwhile)", flush=True)
 
 
 def write_json(sections: Sequence[Section], name: str) -> Path:

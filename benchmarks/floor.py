@@ -26,10 +26,6 @@ Sent = tuple[str, Record]
 
 BEGIN = "begin immediate"
 VERSION = "pragma data_version"
-BANK = (
-    "select position, id, space, bank, key, kind, name, version, value, subject, origin, recorded, expires, change"
-    " from documents where space=? and bank=? and key=? and kind=? and name=?"
-)
 JOURNAL = "insert into journal(id, space, at, origin, steps, undoes, hash) values(?,?,?,?,?,?,?)"
 ENTRY = "insert into entries values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 FRESH = "insert into fresh(row, terms) values(?,?)"
@@ -43,7 +39,7 @@ PAGE = "insert into pages values(?,?,?,?,?,?,?,?)"
 VECTORS = "insert into vectors values(?,?,?,?)"
 COMMIT = "commit"
 
-_HEAD, _WAIT, _BUNCH = (BEGIN, VERSION, BANK, JOURNAL, ENTRY), (FRESH,), (WAITING, CLEAR, WORDS)
+_HEAD, _WAIT, _BUNCH = (BEGIN, VERSION, JOURNAL, ENTRY), (FRESH,), (WAITING, CLEAR, WORDS)
 _LAY, _SEAL = (TAIL,), (KEPT, DROP, PAGE, VECTORS)
 SHAPES = frozenset(_HEAD + words + slots + (COMMIT,) for words in (_WAIT, _BUNCH) for slots in (_LAY, _SEAL))
 """The four forms of an add: its words wait or go in with their bunch, its vector waits or completes a page."""
@@ -56,7 +52,6 @@ CHECKPOINT_PAGES = 2_000
 class Add:
     """The values of one add. A bunch of words and a sealed page come with every 512th and every 128th."""
 
-    bank: Record
     journal: Record
     entry: Record
     fresh: Record | None
@@ -120,13 +115,13 @@ def add_of(transaction: Sequence[Sent]) -> Add:
     )
     rows = dict(groups)
     assert all(len(rows[statement]) == 1 for statement in shape if statement not in (WORDS, DROP)), shape
-    (bank,), (journal,), (entry,) = rows[BANK], rows[JOURNAL], rows[ENTRY]
+    (journal,), (entry,) = rows[JOURNAL], rows[ENTRY]
 
     def one(statement: str) -> Record | None:
         return rows[statement][0] if statement in rows else None
 
     return Add(
-        bank, journal, entry, one(FRESH), rows.get(WORDS, []), one(TAIL), one(KEPT), rows.get(DROP, []), one(PAGE),
+        journal, entry, one(FRESH), rows.get(WORDS, []), one(TAIL), one(KEPT), rows.get(DROP, []), one(PAGE),
         one(VECTORS),
     )  # fmt: skip
 
@@ -138,10 +133,9 @@ def _text(sent: Sent) -> str:
 class Floor:
     """The connection of the floor, with the settings of the product's."""
 
-    def __init__(self, file: Path, settings: Sequence[Sent], *, moves_log: bool = True) -> None:
+    def __init__(self, file: Path, settings: Sequence[Sent]) -> None:
         self.connection: Connection = open_connection(str(file), readonly=False, vfs=None)
         self._pages = 0
-        self._mark = CHECKPOINT_PAGES if moves_log else 1 << 40
         self.moving = 0.0
         self.commits = 0
         self.pages_written = 0
@@ -167,7 +161,7 @@ class Floor:
         started = perf_counter()
         for add in adds:
             _send(connection, add)
-            if self._pages >= self._mark:
+            if self._pages >= CHECKPOINT_PAGES:
                 self._move_log()
         return perf_counter() - started
 
@@ -182,7 +176,6 @@ def _send(connection: Connection, add: Add) -> None:
     execute, many = connection.execute, connection.executemany
     execute(BEGIN)
     _ = execute(VERSION).get
-    execute(BANK, add.bank).fetchone()
     execute(JOURNAL, add.journal)
     many(ENTRY, (add.entry,))
     if add.fresh is not None:

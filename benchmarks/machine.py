@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from benchmarks.figures import WORK, Section, median, print_section, quantile
 
 _BLOCK = b"\x5a" * 4_096
 _COPIED = 256 << 20
+QUIET = 0.12
+"""What others may use of the machine in a round that counts."""
+
+T = TypeVar("T")
 
 
 def sync_times(count: int) -> list[float]:
@@ -46,15 +51,37 @@ def copy_rate() -> float:
     return _COPIED / min(times)
 
 
-@contextmanager
-def section(title: str) -> Generator[Section]:
-    """A section that is printed in the end, with what other processes took of the machine."""
-    found = Section(title)
+@dataclass(frozen=True)
+class Watched(Generic[T]):
+    """A result, and the share of the machine that other processes used while it was measured."""
+
+    result: T
+    others: float
+
+
+def watched(run: Callable[[], T]) -> Watched[T]:
+    """Run something and see what other processes do meanwhile."""
     busy, own, started = _busy(), _own(), perf_counter()
-    yield found
+    result = run()
     taken = (_busy() - busy) - (_own() - own)
-    found.others_cpu = max(0.0, taken / ((perf_counter() - started) * (os.cpu_count() or 1)))
+    return Watched(result, max(0.0, taken / ((perf_counter() - started) * (os.cpu_count() or 1))))
+
+
+def quiet_rounds(run: Callable[[], T], wanted: int, most: int) -> tuple[list[T], float]:
+    """As many quiet rounds as wanted, or after ``most`` rounds the quietest; and what others used at most in them."""
+    rounds: list[Watched[T]] = []
+    while len(rounds) < most and sum(one.others <= QUIET for one in rounds) < wanted:
+        rounds.append(watched(run))
+    kept = sorted(rounds, key=lambda one: one.others)[:wanted]
+    return [one.result for one in kept], kept[-1].others
+
+
+def settled(run: Callable[[], Section], most: int) -> Section:
+    """The section of a quiet run, or of the quietest of ``most``; printed."""
+    (found,), others = quiet_rounds(run, 1, most)
+    found.others_cpu = others
     print_section(found)
+    return found
 
 
 def _busy() -> float:
@@ -71,10 +98,10 @@ def _own() -> float:
 
 def measure(syncs: int) -> Section:
     """The limits of this machine, to hold the other figures against."""
-    with section("The machine") as found:
-        times = sync_times(syncs)
-        found.tell("fdatasync of a 4 KiB append, a second", len(times) / sum(times), "/s")
-        found.tell("fdatasync of a 4 KiB append, p50", median(times) * 1e3, "ms")
-        found.tell("fdatasync of a 4 KiB append, p95", quantile(times, 0.95) * 1e3, "ms")
-        found.tell("memory copied", copy_rate() / 1e9, "GB/s")
+    found = Section("The machine")
+    times = sync_times(syncs)
+    found.tell("fdatasync of a 4 KiB append, a second", len(times) / sum(times), "/s")
+    found.tell("fdatasync of a 4 KiB append, p50", median(times) * 1e3, "ms")
+    found.tell("fdatasync of a 4 KiB append, p95", quantile(times, 0.95) * 1e3, "ms")
+    found.tell("memory copied", copy_rate() / 1e9, "GB/s")
     return found

@@ -10,7 +10,7 @@ from time import perf_counter
 
 import holdfast
 from benchmarks import files, machine
-from benchmarks.figures import WORK, Section, median, quantile
+from benchmarks.figures import WORK, Section, median, print_section, quantile
 from benchmarks.material import Material
 
 CALLERS = 64
@@ -105,23 +105,23 @@ def on_a_copy(plan: Plan) -> Plan:
     return Plan(plan.title, files.copied(plan.base, f"{plan.base.stem}-run.db"), plan.keys, plan.entries)
 
 
-def measure(plan: Plan, rounds: int) -> Section:
-    """Rounds of callers and batches in turn; the ratio is that of the middle round."""
+def one_round(plan: Plan) -> tuple[float, float, list[float]]:
+    """The seconds of batches and of callers, each on a copy of its own, and those of each add."""
+    return by_batches(on_a_copy(plan)), *by_callers(on_a_copy(plan))
+
+
+def measure(plan: Plan, rounds: int, most: int) -> Section:
+    """Rounds of batches and callers in turn; the ratio is that of the middle round."""
     count = len(plan.entries)
-    title = f"B. {CALLERS} callers, {plan.title}: {rounds} rounds of {count:,} adds"
-    with machine.section(title) as found:
-        alone: list[float] = []
-        together: list[float] = []
-        times: list[float] = []
-        for _ in range(rounds):
-            together.append(by_batches(on_a_copy(plan)))
-            seconds, taken = by_callers(on_a_copy(plan))
-            alone.append(seconds)
-            times += taken
-        found.tell(f"bank.add_many, {files.BATCH:,} a batch", count / median(together), "rows/s")
-        found.tell(f"bank.add, {CALLERS} callers", count / median(alone), "rows/s")
-        found.tell("bank.add: p50", median(times) * 1e3, "ms")
-        found.tell("bank.add: p99", quantile(times, 0.99) * 1e3, "ms")
-        ratios = [batches / callers for batches, callers in zip(together, alone, strict=True)]
-        found.at_least("callers / batches", median(ratios), WANTED, "")
+    found = Section(f"B. {CALLERS} callers, {plan.title}: {rounds} rounds of {count:,} adds")
+    kept, found.others_cpu = machine.quiet_rounds(lambda: one_round(plan), rounds, most)
+    batches, callers, times = zip(*kept, strict=True)
+    flat = [one for some in times for one in some]
+    found.tell(f"bank.add_many, {files.BATCH:,} a batch", count / median(batches), "rows/s")
+    found.tell(f"bank.add, {CALLERS} callers", count / median(callers), "rows/s")
+    found.tell("  p50", median(flat) * 1e3, "ms")
+    found.tell("  p99", quantile(flat, 0.99) * 1e3, "ms")
+    ratios = [batched / called for batched, called, _ in kept]
+    found.at_least("callers / batches", median(ratios), WANTED, "")
+    print_section(found)
     return found

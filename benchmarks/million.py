@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files as resources
 from pathlib import Path
@@ -26,6 +26,7 @@ FULL = 1_000_000
 SMALL = 10_000
 BATCH = 2_000
 BLOCKS = 20
+ATTEMPTS = 4
 LAST = 50
 SEED = 7
 VERSION = "1"
@@ -70,54 +71,54 @@ def built(keys: Sequence[str]) -> tuple[Path, float]:
 
 def measure_file(file: Path, entries: int, rate: float) -> Section:
     """What the file is made of."""
-    with machine.section("C. The file, by table and index") as found:
-        found.tell("built with bank.add_many (when it was built)", rate, "rows/s")
-        connection = open_connection(str(file), readonly=False, vfs=None)
-        whole = file.stat().st_size
-        found.tell("size", whole / 1e6, "MB")
-        found.tell("size an entry", whole / entries, "bytes")
-        rows = connection.execute(
-            "select name, sum(pgsize) from dbstat where aggregate=true group by name order by 2 desc"
-        )
-        for name, size in cast("list[tuple[str, int]]", rows.fetchall()):
-            if size >= whole / 1_000:
-                found.tell(f"  {name}", size / 1e6, "MB")
-        connection.close()
+    found = Section("C. The file, by table and index")
+    found.tell("built with bank.add_many (when it was built)", rate, "rows/s")
+    connection = open_connection(str(file), readonly=False, vfs=None)
+    whole = file.stat().st_size
+    found.tell("size", whole / 1e6, "MB")
+    found.tell("size an entry", whole / entries, "bytes")
+    rows = connection.execute(
+        "select name, sum(pgsize) from dbstat where aggregate=true group by name order by 2 desc"
+    )
+    for name, size in cast("list[tuple[str, int]]", rows.fetchall()):
+        if size >= whole / 1_000:
+            found.tell(f"  {name}", size / 1e6, "MB")
+    connection.close()
     return found
 
 
 def measure_opening(file: Path, runs: int = 7) -> Section:
     """Importing and opening, in fresh processes."""
-    with machine.section(f"C. Fresh processes ({runs} of each, the middle one)") as found:
-        fresh_process.measure_import(found, runs)
-        fresh_process.measure_open(found, file, runs)
+    found = Section(f"C. Fresh processes ({runs} of each, the middle one)")
+    fresh_process.measure_import(found, runs)
+    fresh_process.measure_open(found, file, runs)
     return found
 
 
 def measure_loads(file: Path, keys: list[list[str]], loads: int) -> Section:
     """The last 50 entries of keys at random, as many of each class; the OS holds the file."""
     _read_through(file)
-    with machine.section(f"C. The last {LAST} of a key: {loads:,} loads of each class") as found:
+    found = Section(f"C. The last {LAST} of a key: {loads:,} loads of each class")
 
-        async def run(_: holdfast.LocalHoldfast, bank: holdfast.Bank) -> list[list[float]]:
-            await bank.load(key=keys[0][0], limit=LAST)
-            drawn = [Material(SEED).drawn(names, loads) for names in keys]
-            mixed = [(at, name) for turn in zip(*drawn, strict=True) for at, name in enumerate(turn)]
-            times: list[list[float]] = [[] for _ in keys]
-            for at, name in mixed:
-                started = perf_counter()
-                page = await bank.load(key=name, limit=LAST)
-                times[at].append(perf_counter() - started)
-                assert len(page.entries) <= LAST
-            return times
+    async def run(_: holdfast.LocalHoldfast, bank: holdfast.Bank) -> list[list[float]]:
+        await bank.load(key=keys[0][0], limit=LAST)
+        drawn = [Material(SEED).drawn(names, loads) for names in keys]
+        mixed = [(at, name) for turn in zip(*drawn, strict=True) for at, name in enumerate(turn)]
+        times: list[list[float]] = [[] for _ in keys]
+        for at, name in mixed:
+            started = perf_counter()
+            page = await bank.load(key=name, limit=LAST)
+            times[at].append(perf_counter() - started)
+            assert len(page.entries) <= LAST
+        return times
 
-        times = files.using(file, run)
-        flat = [one for some in times for one in some]
-        found.at_most("load: p50", median(flat) * 1e3, 0.3, "ms")
-        found.at_most("load: p99", quantile(flat, 0.99) * 1e3, 1.5, "ms")
-        for (_, size), some in zip(material.CLASSES, times, strict=True):
-            found.tell(f"  keys of {size:,}: p50", median(some) * 1e3, "ms")
-            found.tell(f"  keys of {size:,}: p99", quantile(some, 0.99) * 1e3, "ms")
+    times = files.using(file, run)
+    flat = [one for some in times for one in some]
+    found.at_most("load: p50", median(flat) * 1e3, 0.3, "ms")
+    found.at_most("load: p99", quantile(flat, 0.99) * 1e3, 1.5, "ms")
+    for (_, size), some in zip(material.CLASSES, times, strict=True):
+        found.tell(f"  keys of {size:,}: p50", median(some) * 1e3, "ms")
+        found.tell(f"  keys of {size:,}: p99", quantile(some, 0.99) * 1e3, "ms")
     return found
 
 
@@ -160,16 +161,16 @@ def measure_adds(file: Path, keys: Sequence[str], sizes: Sizes) -> Section:
     copy = files.copied(file, "large-run.db")
     small = WORK / "small-run.db"
     title = f"C. One caller: {sizes.adds:,} adds to the bank, in turn with {sizes.adds_to_small:,} to one of {SMALL:,}"
-    with machine.section(title) as found:
-        times = asyncio.run(add_in_turn(copy, small, keys, sizes))
-        found.tell(f"add at {SMALL:,}: p50", median(times.small) * 1e3, "ms")
-        found.tell(f"add at {len(keys):,}: p50", median(times.large) * 1e3, "ms")
-        found.at_most("p50 of both, ratio", median(times.large) / median(times.small), 1.5, "")
-        found.at_most("add: p99", quantile(times.large, 0.99) * 1e3, 10, "ms")
-        found.at_most("add: longest", max(times.large) * 1e3, 100, "ms")
-        found.tell("first add to a key: p50", median(times.first) * 1e3, "ms")
-        found.tell("first add to a key: p99", quantile(times.first, 0.99) * 1e3, "ms")
-        found.tell("first add to a key: longest", max(times.first) * 1e3, "ms")
+    found = Section(title)
+    times = asyncio.run(add_in_turn(copy, small, keys, sizes))
+    found.tell(f"add at {SMALL:,}: p50", median(times.small) * 1e3, "ms")
+    found.tell(f"add at {len(keys):,}: p50", median(times.large) * 1e3, "ms")
+    found.at_most("p50 of both, ratio", median(times.large) / median(times.small), 1.5, "")
+    found.at_most("add: p99", quantile(times.large, 0.99) * 1e3, 10, "ms")
+    found.at_most("add: longest", max(times.large) * 1e3, 100, "ms")
+    found.tell("first add to a key: p50", median(times.first) * 1e3, "ms")
+    found.tell("first add to a key: p99", quantile(times.first, 0.99) * 1e3, "ms")
+    found.tell("first add to a key: longest", max(times.first) * 1e3, "ms")
     files.remove(copy)
     files.remove(small)
     return found
@@ -181,9 +182,10 @@ def measure(sizes: Sizes) -> list[Section]:
     file, rate = built(keys)
     held = set(keys)
     classes = [[name for name in names if name in held] for names in material.class_keys()]
-    return [
-        measure_loads(file, classes, sizes.loads),
-        measure_opening(file),
-        measure_adds(file, keys, sizes),
-        measure_file(file, sizes.entries, rate),
+    runs: list[Callable[[], Section]] = [
+        lambda: measure_loads(file, classes, sizes.loads),
+        lambda: measure_opening(file),
+        lambda: measure_adds(file, keys, sizes),
+        lambda: measure_file(file, sizes.entries, rate),
     ]
+    return [machine.settled(run, ATTEMPTS) for run in runs]

@@ -9,7 +9,7 @@ from time import perf_counter
 
 import holdfast
 from benchmarks import files, floor, machine
-from benchmarks.figures import WORK, Section, median, quantile
+from benchmarks.figures import WORK, Section, median, print_section, quantile
 from benchmarks.material import Material
 
 KEYS = 64
@@ -71,42 +71,47 @@ async def timed(bank: holdfast.Bank, entries: Sequence[holdfast.NewEntry]) -> li
     return times
 
 
-def floor_run(plan: Plan, *, moves_log: bool) -> tuple[float, floor.Floor]:
-    """The seconds of the floor on a copy of its own."""
-    bare = floor.Floor(files.copied(plan.base, "one-floor.db"), plan.trace.settings, moves_log=moves_log)
+@dataclass(frozen=True)
+class Round:
+    """The seconds of the floor and of the face."""
+
+    floor: float
+    times: list[float]
+    moving: float
+    pages: float
+
+    @property
+    def face(self) -> float:
+        return sum(self.times)
+
+    @property
+    def ratio(self) -> float:
+        return self.floor / self.face
+
+
+def one_round(plan: Plan) -> Round:
+    """Floor and face, each on a copy of its own."""
+    bare = floor.Floor(files.copied(plan.base, "one-floor.db"), plan.trace.settings)
     bare.repeat(plan.trace.transactions[:KEYS])
     bare.commits = bare.pages_written = 0
     seconds = bare.run(plan.adds)
     bare.connection.close()
-    return seconds, bare
+    times = add_all(files.copied(plan.base, "one-face.db"), plan)
+    return Round(seconds, times, bare.moving / seconds, bare.pages_written / bare.commits)
 
 
-def measure(count: int, rounds: int) -> Section:
+def measure(count: int, rounds: int, most: int) -> Section:
     """Rounds of floor and face in turn; the ratio is that of the middle round."""
-    with machine.section(f"A. One caller: {rounds} rounds of {count:,} adds over {KEYS} keys") as found:
-        plan = planned(count, seed=1)
-        bare: list[float] = []
-        unmoved: list[float] = []
-        face: list[float] = []
-        times: list[float] = []
-        pages = moving = 0.0
-        for _ in range(rounds):
-            seconds, ran = floor_run(plan, moves_log=True)
-            pages, moving = ran.pages_written / ran.commits, moving + ran.moving
-            bare.append(seconds)
-            taken = add_all(files.copied(plan.base, "one-face.db"), plan)
-            face.append(sum(taken))
-            times += taken
-            unmoved.append(floor_run(plan, moves_log=False)[0])
-        found.tell("floor: bare apsw loop", count / median(bare), "adds/s")
-        found.tell("floor that never moves its log", count / median(unmoved), "adds/s")
-        found.tell("floor: pages in the log a commit", pages, "")
-        found.tell("floor: share of time moving the log", moving / sum(bare), "")
-        found.tell("face: bank.add", count / median(face), "adds/s")
-        found.tell("face: p50", median(times) * 1e3, "ms")
-        found.tell("face: p99", quantile(times, 0.99) * 1e3, "ms")
-        ratios = [floored / faced for floored, faced in zip(bare, face, strict=True)]
-        found.at_least("face / floor", median(ratios), WANTED, "")
-        ratios = [floored / faced for floored, faced in zip(unmoved, face, strict=True)]
-        found.tell("face / floor that never moves its log", median(ratios), "")
+    found = Section(f"A. One caller: {rounds} rounds of {count:,} adds over {KEYS} keys")
+    plan = planned(count, seed=1)
+    kept, found.others_cpu = machine.quiet_rounds(lambda: one_round(plan), rounds, most)
+    times = [one for kept_round in kept for one in kept_round.times]
+    found.tell("floor: bare apsw loop", count / median([one.floor for one in kept]), "adds/s")
+    found.tell("  pages in the log a commit", kept[0].pages, "")
+    found.tell("  share of the time moving the log", median([one.moving for one in kept]), "")
+    found.tell("face: bank.add", count / median([one.face for one in kept]), "adds/s")
+    found.tell("  p50", median(times) * 1e3, "ms")
+    found.tell("  p99", quantile(times, 0.99) * 1e3, "ms")
+    found.at_least("face / floor", median([one.ratio for one in kept]), WANTED, "")
+    print_section(found)
     return found
