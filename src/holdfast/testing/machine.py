@@ -41,6 +41,7 @@ from holdfast.testing.making import Maker
 T = TypeVar("T")
 MakeStore: TypeAlias = Callable[[ManualClock], AbstractAsyncContextManager[Store]]
 EVERYTHING: Final = Window(limit=10_000, hidden=True)
+STEPS: Final = (*("write",) * 12, "forget", "repeat", *("lease",) * 3, "pile", *("pass time",) * 3)
 LOOKS: Final = (
     "load", "load", "load", "find", "versions", "keys", "head", "document", "documents", "document_versions", "words",
     "words", "nearest", "nearest", "eligible", "fetch", "fetch", "changes", "change", "chores", "next_due", "erased",
@@ -76,10 +77,6 @@ class StoreMachine(RuleBasedStateMachine):
             self.agreed = False
             raise
 
-    def dice(self, data: st.DataObject, space: str) -> Dice:
-        """The dice of a step in a space."""
-        return Dice(data, self.clock, self.make, self.known[space], self.times)
-
     @property
     def cleared(self) -> frozenset[str]:
         """Chores that a forget has cleared, in any space."""
@@ -96,46 +93,27 @@ class StoreMachine(RuleBasedStateMachine):
 
     # Steps
 
-    @rule(data=st.data(), space=st.sampled_from(SPACES))
-    def write(self, data: st.DataObject, space: str) -> None:
-        """Commit a batch of a few operations."""
-        self.run(self._write(self.dice(data, space), space))
+    @rule(data=st.data(), space=st.sampled_from(SPACES), kind=st.sampled_from(STEPS))
+    def step(self, data: st.DataObject, space: str, kind: str) -> None:
+        """Do one thing to both stores, then look at a few others."""
+        self.run(self._step(kind, Dice(data, self.clock, self.make, self.known[space], self.times), space))
 
-    @rule(data=st.data(), space=st.sampled_from(SPACES))
-    def write_one(self, data: st.DataObject, space: str) -> None:
-        """Commit a batch of one operation, which mostly succeeds."""
-        self.run(self._write_one(self.dice(data, space), space))
-
-    @rule(data=st.data(), space=st.sampled_from(SPACES))
-    def forget(self, data: st.DataObject, space: str) -> None:
-        """Forget, once in a while beside other operations."""
-        self.run(self._forget(self.dice(data, space), space))
-
-    @rule(data=st.data())
-    def repeat(self, data: st.DataObject) -> None:
-        """Hand in again a batch that had an idempotency key."""
-        if self.repeatable:
-            batch = data.draw(st.sampled_from(self.repeatable))
-            self.run(self._repeat(self.dice(data, batch.space), batch))
-
-    @rule(data=st.data())
-    def lease(self, data: st.DataObject) -> None:
-        """Lease chores, finish some of them with a result, renew others."""
-        self.run(self._lease(self.dice(data, "acme")))
-
-    @rule(data=st.data(), space=st.sampled_from(SPACES))
-    def pile(self, data: st.DataObject, space: str) -> None:
-        """Write a document more often than versions of it are kept."""
-        self.run(self._pile(self.dice(data, space), space))
-
-    @rule(
-        data=st.data(), space=st.sampled_from(SPACES),
-        step_us=st.sampled_from((0, 1, 3, 50, 51, 1_000, 100_001, -2, -200_000)),
-    )  # fmt: skip
-    def pass_time(self, data: st.DataObject, space: str, step_us: int) -> None:
-        """Let the clock move on, or back."""
-        self.clock.advance(microseconds=step_us)
-        self.run(self._look(self.dice(data, space), space))
+    async def _step(self, kind: str, dice: Dice, space: str) -> None:
+        match kind:
+            case "forget":
+                await self._forget(dice, space)
+            case "repeat" if self.repeatable:
+                await self._repeat(dice.one(self.repeatable))
+            case "lease":
+                await self._lease(dice, space)
+            case "pile":
+                await self._pile(dice, space)
+            case "pass time":
+                self.clock.advance(microseconds=dice.one((0, 1, 3, 50, 51, 1_000, 100_001, -2, -200_000)))
+            case _:
+                await self._write(dice, space)
+        for what in dice.some(LOOKS, 3):
+            await self._look_at(what, dice, space)
 
     async def _sight(self, space: str) -> Sight:
         model, known = self.pair.model, self.known[space]
@@ -151,19 +129,13 @@ class StoreMachine(RuleBasedStateMachine):
 
     async def _write(self, dice: Dice, space: str) -> None:
         sight = await self._sight(space)
-        operations = [dice.operation(sight) for _ in range(dice.one((1, 2, 3)))]
-        requires = (dice.requirement(sight),) if dice.chance(8) else ()
-        idempotency = dice.idempotency() if dice.chance(4) else None
+        operations = [dice.operation(sight) for _ in range(dice.one((1, 1, 2, 3)))]
+        requires = (dice.requirement(sight),) if dice.chance(10) else ()
+        idempotency = dice.idempotency() if dice.chance(8) else None
         batch = self.make.batch(
             *operations, space=space, origin=dice.one(ORIGINS), requires=requires, idempotency=idempotency
         )
         await self._commit(batch)
-        await self._look(dice, space)
-
-    async def _write_one(self, dice: Dice, space: str) -> None:
-        operation = dice.operation(await self._sight(space))
-        await self._commit(self.make.batch(operation, space=space, origin=dice.one(ORIGINS)))
-        await self._look(dice, space)
 
     async def _forget(self, dice: Dice, space: str) -> None:
         sight = await self._sight(space)
@@ -171,16 +143,16 @@ class StoreMachine(RuleBasedStateMachine):
         if dice.chance(3):
             operations.insert(dice.one((0, 1)), dice.operation(sight))
         await self._commit(self.make.batch(*operations, space=space))
-        await self._look(dice, space)
 
-    async def _repeat(self, dice: Dice, batch: Batch) -> None:
+    async def _repeat(self, batch: Batch) -> None:
         again = self.make.batch(
             *batch.operations, space=batch.space, requires=batch.requires, idempotency=batch.idempotency
         )
         await self._commit(again)
-        await self._look(dice, batch.space)
 
-    async def _lease(self, dice: Dice) -> None:
+    async def _lease(self, dice: Dice, space: str) -> None:
+        if not (await self._sight(space)).live:
+            await self._commit(self.make.batch(dice.enqueue(), dice.enqueue(), space=space))
         now_us = self.clock.now_us()
         kinds = dice.maybe((("extract",), ("digest", "extract"), ()), 4)
         limit, until_us = dice.one((1, 2, 9)), now_us + dice.one((0, 5, 60, 200_000))
@@ -197,16 +169,12 @@ class StoreMachine(RuleBasedStateMachine):
             elif dice.chance(2):
                 result = dice.append()
                 await self._commit(self.make.batch(result, Finish(chore.id, chore.token), space=chore.space))
-        await self._look(dice, "acme")
 
     async def _pile(self, dice: Dice, space: str) -> None:
-        if not dice.chance(4):
-            return
         first = dice.put()
         times = dice.one((18, 21, 22, 30))
         puts = [self.make.put(first.ref, number) for number in range(times)]
         await self._commit(self.make.batch(*puts, space=space))
-        await self._look(dice, space)
 
     async def _commit(self, batch: Batch) -> None:
         known = self.known[batch.space]
@@ -225,10 +193,6 @@ class StoreMachine(RuleBasedStateMachine):
                 known.cleared.update(chore.id for chore in cleared if chore.change == batch.id)
 
     # Looks
-
-    async def _look(self, dice: Dice, space: str) -> None:
-        for what in dice.some(LOOKS, 3):
-            await self._look_at(what, dice, space)
 
     async def _look_at(self, what: str, dice: Dice, space: str) -> None:
         match what:

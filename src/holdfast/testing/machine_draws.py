@@ -43,7 +43,7 @@ from holdfast.testing.making import Maker
 T = TypeVar("T")
 SPACES: Final = ("acme", "acme", "acme", "acme", "globex")
 BANKS: Final = ("notes", "notes", "letters")
-KEYS: Final = ("a", "a", "ab", "\xe9", "\uff5e", "\U0001f600")
+KEYS: Final = ("a", "a", "a", "ab", "\xe9", "\uff5e", "\U0001f600")
 TEXTS: Final = (
     "tea",
     "tea tea milk",
@@ -58,6 +58,10 @@ TEXTS: Final = (
 TERMS: Final = ("tea", "milk", "coffee", "strasse", "cafe", "日本", "with", "a", "teas", "gin")
 KINDS: Final = ("block", "block", "value", "working", "digest")
 NAMES: Final = ("n", "n", "m%", "m_", "\xe9")
+OPERATIONS: Final = (
+    *("append",) * 7, *("revise", "retire", "restore", "put") * 3,
+    "remove", "enqueue", "enqueue", "drop", "retry", "end",
+)  # fmt: skip
 METADATA: Final[tuple[dict[str, JsonValue], ...]] = (
     {},
     {},
@@ -168,7 +172,7 @@ class Dice:
 
     def ref(self) -> DocumentRef:
         """The name of a document."""
-        return DocumentRef(self.one(BANKS), self.one(KEYS[:3]), self.one(KINDS), self.one(NAMES))
+        return DocumentRef(self.one(BANKS), self.one(KEYS[:4]), self.one(KINDS), self.one(NAMES))
 
     def origin(self) -> Origin | None:
         """No origin, one of the usual ones, or one with sources."""
@@ -199,12 +203,12 @@ class Dice:
         )
 
     def append(self) -> Append:
-        """An append, of a known id once in a long time."""
+        """An append; of a known id, or of a vector of another size, once in a long time."""
         place = self.place()
-        fresh = self.make.id(place.key, place.bank)
-        identifier = self.one(self.known.entries) if self.known.entries and self.chance(30) else fresh
-        draft = self.draft(identifier)
-        if self.known.sized and identifier == fresh and self.chance(40):
+        if self.known.entries and self.chance(30):
+            return Append(place, self.draft(self.one(self.known.entries)))
+        draft = self.draft(self.make.id(place.key, place.bank))
+        if self.known.sized and self.chance(40):
             draft = replace(draft, vectors=(ODD_VECTOR,))
         return Append(place, draft, self.maybe((b"1", b"2"), 2))
 
@@ -224,7 +228,7 @@ class Dice:
         known = self.known
         leased = [chore.id for chore in sight.leased]
         holding = self.maybe((0, 1, 2, 3), 10)
-        match self.one(("append",) * 5 + ("revise", "retire", "restore") * 2 + ("put",) * 3 + REST):
+        match self.fitting(self.one(OPERATIONS), sight):
             case "revise":
                 return Revise(self.draft(self.likely(sight.visible, known.entries)), holding)
             case "retire":
@@ -244,10 +248,20 @@ class Dice:
                 chores = [chore for chore in known.chores if chore not in known.cleared]
                 ended = [chore.id for chore in sight.ended if chore.id not in known.cleared]
                 return Retry(self.likely(ended, chores), self.soon())
-            case "finish":
+            case "end":
                 return self.end(sight.leased, self.likely(leased, known.chores))
             case _:
                 return self.append()
+
+    def fitting(self, kind: str, sight: Sight) -> str:
+        """The kind of operation, or one that brings what it needs when there is nothing for it, mostly."""
+        lacking = {
+            "revise": (sight.visible, "append"), "retire": (sight.visible, "append"),
+            "restore": (sight.retired, "append"), "drop": (sight.live, "enqueue"),
+            "retry": (sight.ended, "enqueue"), "end": (sight.leased, "enqueue"),
+        }  # fmt: skip
+        there, instead = lacking.get(kind, (True, kind))
+        return kind if there or self.chance(8) else instead
 
     def reason(self) -> Reason:
         """Why an entry is retired: behind a summary, mostly."""
@@ -305,7 +319,7 @@ class Dice:
     def idempotency(self) -> Idempotency:
         """One of a few idempotency keys."""
         return Idempotency(
-            Place("notes", self.one(KEYS[:3])), self.one(("i", "j")), self.one((b"1", b"1", b"2"))
+            Place("notes", self.one(KEYS[:4])), self.one(("i", "j")), self.one((b"1", b"1", b"2"))
         )
 
     def scope(self, space: str) -> Scope:
@@ -338,6 +352,3 @@ class Dice:
             as_of_us=self.as_of(),
             hidden=self.chance(3),
         )
-
-
-REST: Final = ("remove", "enqueue", "enqueue", "drop", "retry", "finish")

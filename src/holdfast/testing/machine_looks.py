@@ -63,9 +63,16 @@ def public_class(error: HoldfastError) -> str:
     return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == HoldfastError.__module__)
 
 
-async def committed(store: Store, batch: Batch) -> Commit:
-    """A commit without what engines say about their own files."""
-    commit = await store.commit(batch)
+async def committed(store: Store, batch: Batch) -> Commit | Refused:
+    """A commit without what engines say about their own files.
+
+    Where several operations may be at fault, no law says which of them names the error.
+    """
+    try:
+        commit = await store.commit(batch)
+    except HoldfastError as error:
+        several = len(batch.operations) > 1
+        return Refused("any", "any") if several else Refused(public_class(error), error.code)
     plain = [replace(receipt, stores={}, counts=dict(receipt.counts)) for receipt in commit.receipts]
     return replace(commit, receipts=tuple(plain))
 

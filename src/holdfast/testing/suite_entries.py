@@ -56,6 +56,13 @@ class AppendLaws(Ground):
         await bench.commit(Retire(entry, Reason.DELETED))
         await bench.refused(AlreadyExists, bench.make.append("again", id=entry))
 
+    async def test_a_known_id_is_refused_before_a_duplicate_is_found(self, bench: Bench) -> None:
+        """An append of a known id is refused even where its digest would find an equal entry."""
+        entry = await bench.add(digest=b"d")
+        other = await bench.add("other")
+        await bench.refused(AlreadyExists, bench.make.append(id=entry, digest=b"d"))
+        await bench.refused(AlreadyExists, bench.make.append(id=other, digest=b"d"))
+
     async def test_an_id_given_twice_in_a_batch_is_refused(self, bench: Bench) -> None:
         """Two appends of one id in one batch are refused."""
         entry = bench.make.id()
