@@ -248,7 +248,7 @@ class Batch:
                 code="batch_too_large",
                 hint="split it",
             )
-        if sum(isinstance(operation, Forget) for operation in self.operations) > 1:
+        if len(self.operations) > 1 and sum(isinstance(each, Forget) for each in self.operations) > 1:
             raise InvalidInput(
                 "a batch holds at most one forget", code="batch_invalid", hint="use one batch for each"
             )

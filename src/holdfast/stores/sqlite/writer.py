@@ -163,8 +163,6 @@ class Writer:
                     self._run_job(request)
                     start = index + 1
             self._commit_group(requests[start:])
-            if requests:
-                self._gate.leave(len(requests))
         if self._ledger is not None:
             put_away(self._ledger.connection)
 
@@ -201,9 +199,14 @@ class Writer:
                 return
             self._give_up(requests, error)
         self._scrub_forgets(requests)
-        _resolve(requests)
         if self._wal_pages >= CHECKPOINT_PAGES:
             self.checkpoint_due.set()
+        self._acknowledge(requests)
+
+    def _acknowledge(self, requests: list[Request]) -> None:
+        """Give the places back and tell the callers, last of all: their loop then finds this thread at rest."""
+        self._gate.leave(len(requests))
+        _resolve(requests)
 
     def _one_by_one(self, requests: list[Request]) -> bool:
         """Take a transaction back that one of several requests has spoilt, and run each alone."""
@@ -244,7 +247,7 @@ class Writer:
             request.error = error
         except Exception as error:  # noqa: BLE001 - as in _commit_group
             self._give_up([request], error)
-        _resolve([request])
+        self._acknowledge([request])
 
     def _own_ledger(self) -> Ledger:
         if self._ledger is None:
