@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from benchmarks import machine, many_callers, million, one_caller
 from benchmarks.figures import WORK, Section, write_json
-from benchmarks.files import remove
+from benchmarks.files import machine_alone
 
 
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -29,19 +29,19 @@ def adding(*, quick: bool) -> list[Section]:
     count = 1_280 if quick else 6_400
     plans = many_callers.own_keys(count, seed=2), many_callers.random_keys(count, seed=3)
     found += [many_callers.measure(plan, rounds, most) for plan in plans]
-    for file in WORK.glob("*-*.db"):
-        if not file.with_suffix(".json").exists():
-            remove(file)
     return found
 
 
 def main() -> int:
     chosen = parsed()
     found: list[Section] = []
-    if not chosen.only_million:
-        found += adding(quick=chosen.quick)
-    if chosen.million or chosen.only_million:
-        found += million.measure(million.Sizes(20_000, 2_000, 400, 100) if chosen.quick else million.Sizes())
+    with machine_alone():
+        if not chosen.only_million:
+            found += adding(quick=chosen.quick)
+        if chosen.million or chosen.only_million:
+            found += million.measure(
+                million.Sizes(20_000, 2_000, 400, 100) if chosen.quick else million.Sizes()
+            )
     file = write_json(found, "million.json" if chosen.only_million else "figures.json")
     missed = [figure.name for section in found for figure in section.figures if figure.ok is False]
     print(f"\n{len(missed)} of {sum(f.ok is not None for s in found for f in s.figures)} targets missed")

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 WORK = Path(__file__).resolve().parent / "work"
+"""What is kept between runs; git ignores it."""
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import fcntl
 import os
 import shutil
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,15 +22,32 @@ T = TypeVar("T")
 Use = Callable[[holdfast.LocalHoldfast, holdfast.Bank], Coroutine[Any, Any, T]]
 
 
+@cache
+def scratch() -> Path:
+    """A folder of this process alone, on the disk that is measured; it goes with the process."""
+    folder = WORK / f"run-{os.getpid()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@contextmanager
+def machine_alone() -> Generator[None]:
+    """Wait until no other run of these benchmarks measures."""
+    WORK.mkdir(exist_ok=True)
+    with (WORK / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def remove(file: Path) -> None:
     """Remove a file with what stands beside it."""
-    for suffix in ("", "-wal", "-shm", "-lock", ".lock"):
+    for suffix in ("", "-wal", "-shm", ".lock"):
         file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 
 def make(file: Path, entries: Sequence[holdfast.NewEntry]) -> None:
     """A new file with one general bank that takes every text (``dedupe="off"``), holding these entries."""
-    WORK.mkdir(exist_ok=True)
     remove(file)
 
     async def fill() -> None:
@@ -40,7 +61,7 @@ def make(file: Path, entries: Sequence[holdfast.NewEntry]) -> None:
 
 def copied(file: Path, name: str) -> Path:
     """A copy that has reached the disk, so that nothing of it is written during a measurement."""
-    target = file.with_name(name)
+    target = scratch() / name
     remove(target)
     shutil.copyfile(file, target)
     settle(target)

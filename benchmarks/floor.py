@@ -8,12 +8,14 @@ refused; and the rows of the two files are compared.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from queue import SimpleQueue
 from time import perf_counter
 from typing import cast
 
@@ -157,13 +159,38 @@ class Floor:
 
     def run(self, adds: Sequence[Add]) -> float:
         """The loop; the seconds it took."""
-        connection = self.connection
         started = perf_counter()
         for add in adds:
-            _send(connection, add)
-            if self._pages >= CHECKPOINT_PAGES:
-                self._move_log()
+            self.add(add)
         return perf_counter() - started
+
+    def add(self, add: Add) -> None:
+        """One durable add, and moving the log when it has grown."""
+        _send(self.connection, add)
+        if self._pages >= CHECKPOINT_PAGES:
+            self._move_log()
+
+    async def run_behind_a_thread(self, adds: Sequence[Add]) -> float:
+        """The same loop awaited from an event loop, one add after the other: what handing over to a thread costs."""
+        loop = asyncio.get_running_loop()
+        waiting: SimpleQueue[tuple[Add, asyncio.Future[None]] | None] = SimpleQueue()
+
+        def serve() -> None:
+            while (found := waiting.get()) is not None:
+                self.add(found[0])
+                loop.call_soon_threadsafe(found[1].set_result, None)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        started = perf_counter()
+        for add in adds:
+            done: asyncio.Future[None] = loop.create_future()
+            waiting.put((add, done))
+            await done
+        seconds = perf_counter() - started
+        waiting.put(None)
+        thread.join()
+        return seconds
 
     def _move_log(self) -> None:
         started = perf_counter()

@@ -11,7 +11,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from benchmarks.figures import WORK, Section, median, print_section, quantile
+from benchmarks.figures import Section, median, print_section, quantile
+from benchmarks.files import scratch
 
 _BLOCK = b"\x5a" * 4_096
 _COPIED = 256 << 20
@@ -23,8 +24,7 @@ T = TypeVar("T")
 
 def sync_times(count: int) -> list[float]:
     """How long an append of 4 KiB with fdatasync takes, again and again."""
-    WORK.mkdir(exist_ok=True)
-    file = WORK / "sync.tmp"
+    file = scratch() / "sync.tmp"
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     times: list[float] = []
     try:

@@ -10,7 +10,7 @@ from time import perf_counter
 
 import holdfast
 from benchmarks import files, machine
-from benchmarks.figures import WORK, Section, median, print_section, quantile
+from benchmarks.figures import Section, median, print_section, quantile
 from benchmarks.material import Material
 
 CALLERS = 64
@@ -32,7 +32,7 @@ def own_keys(count: int, seed: int) -> Plan:
     """64 keys, each caller its own; they hold 0, 2, 4 … 126 entries when it begins."""
     material = Material(seed)
     keys = [f"key-{number}" for number in range(CALLERS)]
-    base = WORK / "own-keys.db"
+    base = files.scratch() / "own-keys.db"
     files.make(base, material.entries([key for step in range(126) for key in keys[(step + 2) // 2 :]]))
     entries = material.entries([keys[index % CALLERS] for index in range(count)])
     return Plan("64 keys, each caller its own", base, keys, entries)
@@ -42,7 +42,7 @@ def random_keys(count: int, seed: int, keys: int = 5_000) -> Plan:
     """Keys at random. One key in 50 is about to complete a page, so that one add in 128 or so does."""
     material = Material(seed)
     names = [f"key-{number}" for number in range(keys)]
-    base = WORK / "random-keys.db"
+    base = files.scratch() / "random-keys.db"
     kept = [name for name in names for _ in range(3)]
     files.make(base, material.entries(kept + [name for name in names[::50] for _ in range(ALMOST_FULL - 4)]))
     return Plan(f"{keys:,} keys at random", base, names, material.entries(material.drawn(names, count)))

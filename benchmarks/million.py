@@ -59,13 +59,17 @@ def built(keys: Sequence[str]) -> tuple[Path, float]:
     file = WORK / f"{len(keys)}-{mark}.db"
     note = file.with_suffix(".json")
     if not note.exists():
+        WORK.mkdir(exist_ok=True)
         for old in WORK.glob(f"{len(keys)}-*"):
             old.unlink()
-        files.make(file, [])
+        making = files.scratch() / file.name
+        files.make(making, [])
         started = perf_counter()
-        files.using(file, lambda _, bank: fill(bank, Material(SEED), keys, tells=True))
-        note.write_text(json.dumps(len(keys) / (perf_counter() - started)), "ascii")
-        files.settle(file)
+        files.using(making, lambda _, bank: fill(bank, Material(SEED), keys, tells=True))
+        rate = len(keys) / (perf_counter() - started)
+        files.settle(making)
+        making.rename(file)
+        note.write_text(json.dumps(rate), "ascii")
     return file, json.loads(note.read_text("ascii"))
 
 
@@ -159,7 +163,7 @@ async def add_in_turn(large: Path, small: Path, keys: Sequence[str], sizes: Size
 def measure_adds(file: Path, keys: Sequence[str], sizes: Sizes) -> Section:
     """Adds to a copy of the large bank, after one to each key: the writer knows them all by then."""
     copy = files.copied(file, "large-run.db")
-    small = WORK / "small-run.db"
+    small = files.scratch() / "small-run.db"
     title = f"C. One caller: {sizes.adds:,} adds to the bank, in turn with {sizes.adds_to_small:,} to one of {SMALL:,}"
     found = Section(title)
     times = asyncio.run(add_in_turn(copy, small, keys, sizes))

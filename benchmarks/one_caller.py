@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from time import perf_counter
 
 import holdfast
 from benchmarks import files, floor, machine
-from benchmarks.figures import WORK, Section, median, print_section, quantile
+from benchmarks.figures import Section, median, print_section, quantile
 from benchmarks.material import Material
 
 KEYS = 64
@@ -33,7 +34,7 @@ class Plan:
 def planned(count: int, seed: int) -> Plan:
     material = Material(seed)
     keys = [f"key-{number}" for number in range(KEYS)]
-    base = WORK / "one.db"
+    base = files.scratch() / "one.db"
     files.make(base, material.entries([key for step in range(126) for key in keys[(step + 2) // 2 :]]))
     plan = Plan(
         base, material.entries(keys), material.entries([keys[index % KEYS] for index in range(count)])
@@ -73,9 +74,10 @@ async def timed(bank: holdfast.Bank, entries: Sequence[holdfast.NewEntry]) -> li
 
 @dataclass(frozen=True)
 class Round:
-    """The seconds of the floor and of the face."""
+    """The seconds of the floor, of the floor behind a thread, and of each add through the face."""
 
     floor: float
+    behind: float
     times: list[float]
     moving: float
     pages: float
@@ -89,15 +91,24 @@ class Round:
         return self.floor / self.face
 
 
-def one_round(plan: Plan) -> Round:
-    """Floor and face, each on a copy of its own."""
+def prepared_floor(plan: Plan) -> floor.Floor:
+    """The floor on a copy of its own, up to where measuring begins."""
     bare = floor.Floor(files.copied(plan.base, "one-floor.db"), plan.trace.settings)
     bare.repeat(plan.trace.transactions[:KEYS])
     bare.commits = bare.pages_written = 0
+    return bare
+
+
+def one_round(plan: Plan) -> Round:
+    """Each on a copy of its own."""
+    bare = prepared_floor(plan)
     seconds = bare.run(plan.adds)
     bare.connection.close()
     times = add_all(files.copied(plan.base, "one-face.db"), plan)
-    return Round(seconds, times, bare.moving / seconds, bare.pages_written / bare.commits)
+    threaded = prepared_floor(plan)
+    behind = asyncio.run(threaded.run_behind_a_thread(plan.adds))
+    threaded.connection.close()
+    return Round(seconds, behind, times, bare.moving / seconds, bare.pages_written / bare.commits)
 
 
 def measure(count: int, rounds: int, most: int) -> Section:
@@ -109,9 +120,11 @@ def measure(count: int, rounds: int, most: int) -> Section:
     found.tell("floor: bare apsw loop", count / median([one.floor for one in kept]), "adds/s")
     found.tell("  pages in the log a commit", kept[0].pages, "")
     found.tell("  share of the time moving the log", median([one.moving for one in kept]), "")
+    found.tell("floor awaited behind a thread", count / median([one.behind for one in kept]), "adds/s")
     found.tell("face: bank.add", count / median([one.face for one in kept]), "adds/s")
     found.tell("  p50", median(times) * 1e3, "ms")
     found.tell("  p99", quantile(times, 0.99) * 1e3, "ms")
     found.at_least("face / floor", median([one.ratio for one in kept]), WANTED, "")
+    found.tell("floor awaited behind a thread / floor", median([one.floor / one.behind for one in kept]), "")
     print_section(found)
     return found

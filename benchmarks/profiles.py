@@ -157,8 +157,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     make = many_callers.random_keys if chosen.what == "random" else many_callers.own_keys
     plan = make(chosen.count, seed=4)
     run = run_of(plan, 1 if chosen.what == "one" else CALLERS, batches=chosen.batches)
-    tell_statements(many_callers.on_a_copy(plan).base, plan, run)
-    tell_functions(many_callers.on_a_copy(plan).base, plan, run, chosen.lines)
+    with files.machine_alone():
+        tell_statements(many_callers.on_a_copy(plan).base, plan, run)
+        tell_functions(many_callers.on_a_copy(plan).base, plan, run, chosen.lines)
 
 
 if __name__ == "__main__":
