@@ -97,6 +97,8 @@ class Known:
     documents: list[str] = field(default_factory=list[str])
     chores: list[str] = field(default_factory=list[str])
     changes: list[str] = field(default_factory=list[str])
+    digests: dict[str, tuple[Place, bytes]] = field(default_factory=dict[str, tuple[Place, bytes]])
+    """Where entries stand that were appended with a digest."""
     cleared: set[str] = field(default_factory=set[str])
     """Chores that a forget has cleared: whether they keep their dedupe keys is not said, so none is queued again."""
     sized: bool = False
@@ -107,6 +109,8 @@ class Known:
         match operation:
             case Append():
                 self.entries.append(operation.draft.id)
+                if operation.digest is not None:
+                    self.digests[operation.draft.id] = (operation.place, operation.digest)
             case Put():
                 self.documents.append(operation.id)
             case Enqueue():

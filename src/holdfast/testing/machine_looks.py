@@ -31,10 +31,6 @@ class Refused:
     code: str
 
 
-class Disagreement(AssertionError):
-    """Two stores told different things."""
-
-
 @dataclass(frozen=True, slots=True)
 class Pair:
     """The model and the store under test."""
@@ -46,7 +42,7 @@ class Pair:
         """Ask both stores, and see that they tell the same; what they told."""
         expected, found = await outcome(ask(self.model)), await outcome(ask(self.subject))
         if expected != found:
-            raise Disagreement(f"{what}\n  model:   {expected}\n  subject: {found}")
+            raise AssertionError(f"{what}\n  model:   {expected}\n  subject: {found}")
         return expected
 
 
@@ -101,7 +97,7 @@ async def rows_by_version(store: Store, scope: Scope, window: Window) -> dict[Ve
     """The handles of what a window admits; that they ascend and lead somewhere is seen here."""
     rows = list(await store.eligible(scope, window))
     if rows != sorted(set(rows)):
-        raise Disagreement(f"handles do not ascend: {rows}")
+        raise AssertionError(f"handles do not ascend: {rows}")
     found = await fetched(store, scope, rows)
     return {version: row for version, row in zip(found, rows, strict=True) if version is not None}
 
@@ -149,7 +145,7 @@ async def statistics(store: Store, scope: Scope, terms: Sequence[str], as_of_us:
     for term, part in stats.postings.items():
         rows = list(part.rows)
         if rows != sorted(set(rows)):
-            raise Disagreement(f"rows of {term!r} do not ascend: {rows}")
+            raise AssertionError(f"rows of {term!r} do not ascend: {rows}")
         versions = await fetched(store, scope, rows)
         postings[term] = sorted(zip(map(str, versions), part.frequencies, part.lengths, strict=True))
     return stats.entries, stats.terms, postings
@@ -174,7 +170,7 @@ async def similar(store: Store, near: Near) -> object:
         rows = [admitted[version] for version in sorted(admitted)[::2]]
     found = await store.nearest(near.scope, near.vector, near.limit, rows=rows, as_of_us=near.as_of_us)
     if any((-score, row) > (-after, below) for (row, score), (below, after) in pairwise(found)):
-        raise Disagreement(f"not in order: {found}")
+        raise AssertionError(f"not in order: {found}")
     scores = [round(score / CLOSE) for _, score in found]
     versions = await fetched(store, near.scope, [row for row, _ in found])
     sure = [

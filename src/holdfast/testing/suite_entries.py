@@ -49,11 +49,13 @@ class AppendLaws(Ground):
         assert [entry.origin for entry in await bench.load()] == [own, batchs]
 
     async def test_a_known_id_is_refused(self, bench: Bench) -> None:
-        """An append of a known id is refused: in the same place, another one, and for a retired entry."""
+        """An append of a known id is refused: in the same place, another one, of a retired and a forgotten entry."""
         entry = await bench.add()
         await bench.refused(AlreadyExists, bench.make.append("again", id=entry))
         await bench.refused(AlreadyExists, bench.make.append("again", id=entry, key=OTHER_KEY))
         await bench.commit(Retire(entry, Reason.DELETED))
+        await bench.refused(AlreadyExists, bench.make.append("again", id=entry))
+        await bench.forget(Selector(ids=(entry,)))
         await bench.refused(AlreadyExists, bench.make.append("again", id=entry))
 
     async def test_a_known_id_is_refused_before_a_duplicate_is_found(self, bench: Bench) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
-from holdfast.errors import InvalidInput, StoreClosed
+from holdfast.errors import HoldfastError, InvalidInput, StoreClosed
 from holdfast.model.batch import Retire
 from holdfast.model.entry import Draft, Quantised, Reason
 from holdfast.model.scope import Scope
@@ -368,6 +369,15 @@ class RunningLaws(Ground):
         await bench.store.settle()
         await bench.store.settle()
         assert await bench.picture() == before
+
+    async def test_a_backup_overwrites_nothing(self, bench: Bench, tmp_path: Path) -> None:
+        """A backup to a file that exists is refused with a typed error and leaves the file as it was."""
+        await bench.add()
+        target = tmp_path / "kept"
+        target.write_bytes(b"precious")
+        with pytest.raises(HoldfastError):
+            await bench.store.backup(str(target))
+        assert target.read_bytes() == b"precious"
 
     async def test_closing_finishes_what_was_accepted(self, bench: Bench) -> None:
         """A commit that was started before the close either succeeds or says that the store was closed."""
