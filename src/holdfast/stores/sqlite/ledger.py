@@ -75,7 +75,10 @@ _SPENT: Final = "select high from spent where bank=? and name=?"
 _UNSPEND: Final = "delete from spent where bank=? and name=?"
 _DISORDER: Final = "update keys set disordered=1 where bank=? and key=?"
 _NEWEST_GONE: Final = "select (select max(id) from past), (select max(id) from tombstones)"
-_GONE: Final = "select 1 from past where id=?1 union all select 1 from tombstones where id=?1"
+_GONE: Final = (
+    "select 1 from entries where id=?1 union all select 1 from past where id=?1"
+    " union all select 1 from tombstones where id=?1"
+)
 _CREATED_BEFORE: Final = "select created from entries where row between ? and ? order by row desc limit 1"
 _CREATED_AFTER: Final = "select created from entries where row between ? and ? order by row limit 1"
 _KEY_OF: Final = "select base, key from keys where bank=? and number=?"
@@ -330,6 +333,7 @@ class Ledger:
                 if work.gathering:
                     raise _NeedsSavepoint("an equal entry is stored already")
                 self.flush()
+                self._check_unknown(bytes.fromhex(operation.draft.id))
                 self._operations.merge(self, work, operation, cast("bytes", found[0]))
                 return True
         self._pending.digests.add(mark)
