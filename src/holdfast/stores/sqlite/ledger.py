@@ -7,10 +7,10 @@ that a batch that fails takes only itself back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 import apsw
 
@@ -59,9 +59,7 @@ _LAST_ROW: Final = (
     "select max(coalesce((select max(row) from entries where row between ?1 and ?2), 0),"
     " coalesce((select max(row) from past where row between ?1 and ?2), 0))"
 )
-_LAST_CREATED: Final = (
-    "select max(created) from entries where row>=(select max(row) from entries where row between ? and ?)"
-)
+_LAST_CREATED: Final = "select created from entries where row between ? and ? order by row desc limit 1"
 _TAIL_COUNT: Final = "select count(*) from tail where row between ? and ?"
 _KEY: Final = (
     "select number, base, high, disordered from keys where bank=? and key=? order by number desc limit 1"
@@ -79,11 +77,11 @@ _GONE: Final = (
     "select 1 from entries where id=?1 union all select 1 from past where id=?1"
     " union all select 1 from tombstones where id=?1"
 )
-_CREATED_BEFORE: Final = "select created from entries where row between ? and ? order by row desc limit 1"
 _CREATED_AFTER: Final = "select created from entries where row between ? and ? order by row limit 1"
 _KEY_OF: Final = "select base, key from keys where bank=? and number=?"
 _RANGES: Final = "select count(*) from keys where bank=? and key=?"
 _PLACE_LIMIT: Final = 50_000
+LONG_AGO: Final = -(1 << 62)
 
 
 @dataclass(slots=True)
@@ -102,6 +100,10 @@ class PlaceState:
     def current(self) -> KeyRange:
         """The range that new entries go to."""
         return self.ranges[-1]
+
+
+Touched: TypeAlias = tuple[PlaceState, int]
+"""A place that an append changed, and when its last entry was said before that."""
 
 
 @dataclass(slots=True)
@@ -239,7 +241,7 @@ class Ledger:
         """Apply a batch of appends without writing yet; on an error the gathered rows are dropped again."""
         pending = self._pending
         sizes = len(pending.entries), len(pending.words), len(pending.derived)
-        touched: list[PlaceState] = []
+        touched: list[Touched] = []
         work.gathering = True
         try:
             for index, operation in enumerate(work.batch.operations):
@@ -247,11 +249,10 @@ class Ledger:
             self._record(work)
         except HoldfastError:
             del pending.entries[sizes[0] :], pending.words[sizes[1] :], pending.derived[sizes[2] :]
-            for state in reversed(touched):
+            for state, last_created in reversed(touched):
                 state.seq -= 1
+                state.last_created = last_created
                 state.fresh.pop()
-            self.flush()
-            self._places.clear()
             raise
 
     def _run_guarded(self, work: Work) -> None:
@@ -277,7 +278,7 @@ class Ledger:
 
     # Appends
 
-    def append(self, work: Work, operation: Append, body: Body, touched: list[PlaceState]) -> None:
+    def append(self, work: Work, operation: Append, body: Body, touched: list[Touched]) -> None:
         """Give an entry its row and gather what has to be written."""
         state = self.place(work.batch.space, operation.place, number=not work.gathering)
         if not state.ranges:
@@ -294,6 +295,10 @@ class Ledger:
             self.flush()
             kept = self._next_range(state, operation.place)
         row = kept.low + seq - kept.base
+        identifier = body.id
+        if identifier <= (self._newest_gone or self._newest_known_gone()):
+            self._check_unknown(identifier)
+        touched.append((state, state.last_created))
         state.seq = seq
         columns = body.columns
         created = cast("int", columns[9])
@@ -301,9 +306,6 @@ class Ledger:
             self._mark_disordered(state, operation.place.key)
         else:
             state.last_created = created
-        identifier = body.id
-        if identifier <= (self._newest_gone or self._newest_known_gone()):
-            self._check_unknown(identifier)
         pending = self._pending
         record = (
             row, identifier, 1, *columns, work.at, body.expires, work.change, 1, operation.digest,
@@ -313,7 +315,6 @@ class Ledger:
         if not state.fresh:
             pending.places.append(state)
         state.fresh.append(Slot(row, body.length, body.vectors, body.scales))
-        touched.append(state)
         for source in body.origin.sources:
             pending.derived.append((bytes.fromhex(source), identifier, 0))
         reference = operation.draft.id
@@ -501,8 +502,15 @@ class Ledger:
         last = cast("int", self.connection.execute(_LAST_ROW, (kept.low, kept.high)).get)
         seq = max(high, kept.seq_of(last) if last else kept.base)
         tail = cast("int", self.connection.execute(_TAIL_COUNT, (kept.low, kept.high)).get)
-        newest = cast("int | None", self.connection.execute(_LAST_CREATED, (kept.low, kept.high)).get)
-        return PlaceState(bank, ranges, seq, tail, -(1 << 62) if newest is None else newest, bool(disordered))
+        return PlaceState(bank, ranges, seq, tail, self._last_created(ranges), bool(disordered))
+
+    def _last_created(self, ranges: Sequence[KeyRange]) -> int:
+        """When the last current entry of a key was said; long ago when there is none."""
+        for kept in reversed(ranges):
+            newest = self.connection.execute(_LAST_CREATED, (kept.low, kept.high)).get
+            if newest is not None:
+                return cast("int", newest)
+        return LONG_AGO
 
     def _new_place(self, bank: int, key: str, *, number: bool) -> PlaceState:
         name = hidden_name(self.salt(), bank, key)
@@ -511,7 +519,7 @@ class Ledger:
             return PlaceState(bank, [], high, 0, 0, disordered=False)
         self.connection.execute(_UNSPEND, (bank, name))
         kept = self._number_key(bank, key, high, high)
-        return PlaceState(bank, [kept], high, 0, -(1 << 62), disordered=False)
+        return PlaceState(bank, [kept], high, 0, LONG_AGO, disordered=False)
 
     def _number_key(self, bank: int, key: str, base: int, high: int) -> KeyRange:
         number = self.layout.check_key(cast("int", self.connection.execute(_NEXT_KEY, (bank,)).get))
@@ -530,7 +538,7 @@ class Ledger:
         """Mark a key whose entries, read by row, are not in the order in which they were said any more."""
         numbers = self.layout.range_of(row)
         low, high = self.layout.key_rows(*numbers)
-        before = self.connection.execute(_CREATED_BEFORE, (low, row - 1)).fetchone()
+        before = self.connection.execute(_LAST_CREATED, (low, row - 1)).fetchone()
         after = self.connection.execute(_CREATED_AFTER, (row + 1, high)).fetchone()
         base, key = cast("tuple[int, str]", self.connection.execute(_KEY_OF, numbers).fetchone())
         alone = base == 0 and self.connection.execute(_RANGES, (numbers[0], key)).get == 1
