@@ -13,7 +13,7 @@ from holdfast.memories.core import Core
 from holdfast.memories.local import LocalHoldfast
 from holdfast.model.batch import Batch, Commit
 from holdfast.ports import current
-from holdfast.providers.system import SystemClock, random_bits
+from holdfast.providers.system import SystemClock, SystemRandom
 
 if TYPE_CHECKING:  # Protocols are needed by type checkers only
     from holdfast.ports.clock import Clock
@@ -63,7 +63,7 @@ def open(
     async def make() -> LocalHoldfast:
         place = _place(url)
         found = _embedder(embedder)
-        core = Core(await _opened(place, chosen, found), chosen, random_bits, found)
+        core = Core(await _opened(place, chosen, found), chosen, SystemRandom(), found)
         if place.warns:
             core.commit = _warning_first(core)
         return LocalHoldfast(core, space)
@@ -200,7 +200,7 @@ def _process_default() -> LocalHoldfast:
             # Deferred: it loads asyncio, which `import holdfast` does without.
             from holdfast.memories.late import late_store
 
-            core = Core(late_store(lambda: _opened(place, clock)), clock, random_bits)
+            core = Core(late_store(lambda: _opened(place, clock)), clock, SystemRandom())
             if place.warns:
                 core.commit = _warning_first(core)
             _defaults.append(LocalHoldfast(core))
