@@ -14,14 +14,14 @@ from holdfast.model.ids import is_id
 from holdfast.model.journal import Step, Verb
 from holdfast.model.values import dump_json
 from holdfast.stores.sqlite import columns
-from holdfast.stores.sqlite.codec import chore_of
+from holdfast.stores.sqlite.codec import chore_of, row_hash
 from holdfast.stores.sqlite.db import Column, Connection, Record
 from holdfast.stores.sqlite.ledger import Ledger, Work
 
 _LIVE: Final = (
     "select id from chores where space=? and bank=? and key=? and dedupe=? and state in ('queued', 'leased')"
 )
-_PUT: Final = "insert into chores values(?,?,?,?,?,?,?,'queued',0,?,?,0,null,null,null,?,?)"
+_PUT: Final = "insert into chores values(?,?,?,?,?,?,?,'queued',0,?,?,0,null,null,null,?,?,?)"
 _STATE: Final = "select state, token from chores where id=? and space=?"
 _FINISH: Final = "update chores set state='done', lease_until=null, change=? where id=?"
 _REQUEUE: Final = (
@@ -89,16 +89,20 @@ def _enqueue(ledger: Ledger, work: Work, operation: Enqueue) -> None:
             work.steps.append(Step("enqueue", reference, 1, 1))
             return
     payload = None if draft.payload is None else dump_json(draft.payload)
-    row = (
-        bytes.fromhex(draft.id), space, draft.place.bank, draft.place.key, draft.kind, draft.dedupe, payload,
-        draft.max_attempts, draft.due_us, work.at, work.change,
-    )  # fmt: skip
+    names = bytes.fromhex(draft.id), space, draft.place.bank, draft.place.key, draft.kind
+    guard = chore_hash(*names, draft.dedupe, payload, draft.max_attempts, work.at)
+    row = (*names, draft.dedupe, payload, draft.max_attempts, draft.due_us, work.at, work.change, guard)
     try:
         ledger.connection.execute(_PUT, row)
     except apsw.ConstraintError as error:
         raise AlreadyExists("a chore with this id exists already", hint="make a new id") from error
     work.placed.append(Placed(draft.id, 0, 1))
     work.steps.append(Step("enqueue", draft.id, 0, 1))
+
+
+def chore_hash(*columns: Column) -> bytes:
+    """The guard of a chore: of ``id, space, bank, key, kind, dedupe, payload, max_attempts, created``."""
+    return row_hash(*columns)
 
 
 def _find(ledger: Ledger, work: Work, chore: str) -> tuple[str, int]:
