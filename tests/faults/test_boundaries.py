@@ -262,7 +262,7 @@ async def test_the_receipt_of_a_large_file_is_complete_when_it_is_handed_over(
         bank = await hf.banks.create("notes", kind="general")
         await bank.add("secretcontent", key="alice")
         whole = await hf.space("default").forget(subject="alice")
-        assert (whole.complete, whole.waiting_for, dict(whole.stores)) == (True, (), {"sqlite": "done"})
+        assert (whole.complete, whole.waiting_for, dict(whole.stores)) == (True, (), {"store": "done"})
         assert await hf.store.residue([b"secretcontent"]) == {}
 
 

@@ -12,7 +12,7 @@ from holdfast.errors import DocumentNotFound, StoreBusy
 from holdfast.model.batch import Commit, Enqueue, Operation
 from holdfast.model.chore import Chore, ChoreDraft
 from holdfast.model.document import Document, DocumentRef
-from holdfast.model.forget import Receipt
+from holdfast.model.forget import OWN_STORE, Receipt
 from holdfast.model.ids import bucket_of
 from holdfast.model.scope import Place, Scope
 
@@ -84,7 +84,7 @@ def _receipt_of(document: Document) -> Receipt:
         reason=cast("str | None", value["reason"]),
         selector=cast("str", value["selector"]),
         counts=MappingProxyType(cast("dict[str, int]", value["counts"])),
-        stores=MappingProxyType(dict.fromkeys(cast("list[str]", value.get("stores", [])), "pending")),
+        stores=MappingProxyType({OWN_STORE: "pending"}),
         backups=tuple(cast("list[str]", value.get("backups", []))),
     )
 

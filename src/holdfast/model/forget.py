@@ -17,6 +17,9 @@ from holdfast.model.values import JsonValue, canonical_json, checked_text, momen
 SETTINGS = frozenset(("bank", "bank_name"))
 """Kinds of documents that belong to the space and not to a subject: a wide selector leaves them alone."""
 
+OWN_STORE = "store"
+"""What a receipt calls the memory's own store, beside the names of those that were registered."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginMatch:

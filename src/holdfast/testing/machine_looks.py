@@ -69,7 +69,10 @@ async def committed(store: Store, batch: Batch) -> Commit | Refused:
     except HoldfastError as error:
         several = len(batch.operations) > 1
         return Refused("any", "any") if several else Refused(public_class(error), error.code)
-    plain = [replace(receipt, stores={}, counts=dict(receipt.counts)) for receipt in commit.receipts]
+    plain = [
+        replace(receipt, stores=dict(receipt.stores), counts=dict(receipt.counts))
+        for receipt in commit.receipts
+    ]
     return replace(commit, receipts=tuple(plain))
 
 

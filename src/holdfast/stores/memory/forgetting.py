@@ -13,7 +13,7 @@ from holdfast.model.batch import Forget
 from holdfast.model.chore import FORGOTTEN_KEY, LIVE, ChoreState
 from holdfast.model.document import Document, DocumentRef
 from holdfast.model.entry import Entry, Reason
-from holdfast.model.forget import Receipt, Selector
+from holdfast.model.forget import OWN_STORE, Receipt, Selector
 from holdfast.model.origin import Origin
 from holdfast.model.scope import Place
 from holdfast.model.values import JsonValue, load_json
@@ -229,7 +229,6 @@ def _file_receipt(writer: Writer, operation: Forget, counts: dict[str, int]) -> 
             "reason": operation.reason,
             "counts": kept_counts,
             "at_us": writer.at_us,
-            "stores": ["memory"],
             "backups": [],
         },
     )
@@ -241,5 +240,5 @@ def _file_receipt(writer: Writer, operation: Forget, counts: dict[str, int]) -> 
         reason=operation.reason,
         selector=digest,
         counts=MappingProxyType(counts),
-        stores=MappingProxyType({"memory": "done"}),
+        stores=MappingProxyType({OWN_STORE: "done"}),
     )

@@ -10,7 +10,7 @@ from typing import Final, cast
 from holdfast.model.batch import Forget, Placed
 from holdfast.model.chore import FORGOTTEN_KEY
 from holdfast.model.document import DocumentRef
-from holdfast.model.forget import Receipt, Selector
+from holdfast.model.forget import OWN_STORE, Receipt, Selector
 from holdfast.model.journal import Step
 from holdfast.model.scope import Place
 from holdfast.model.values import JsonValue, dump_json, load_json
@@ -382,7 +382,7 @@ def _leave_receipt(ledger: Ledger, work: Work, operation: Forget, counts: dict[s
     held = [cast("str", path) for (path,) in ledger.connection.execute(_BACKUPS)]
     value: dict[str, JsonValue] = {
         "selector": digest, "by": operation.by, "reason": operation.reason, "counts": dict(counts), "at_us": work.at,
-        "stores": ["sqlite"], "backups": list[JsonValue](held),
+        "backups": list[JsonValue](held),
     }  # fmt: skip
     ref = DocumentRef("~receipts", "receipts", "receipt", work.batch.id)
     document_rows.write_new(ledger, work, ref, work.change, dump_json(value))
@@ -390,7 +390,7 @@ def _leave_receipt(ledger: Ledger, work: Work, operation: Forget, counts: dict[s
     work.receipts.append(
         Receipt(
             id=work.batch.id, space=work.batch.space, at_us=work.at, by=operation.by, reason=operation.reason,
-            selector=digest, counts=MappingProxyType(counts), stores=MappingProxyType({"sqlite": "pending"}), complete=False,
+            selector=digest, counts=MappingProxyType(counts), stores=MappingProxyType({OWN_STORE: "pending"}), complete=False,
             waiting_for=("pages", "wal"), backups=tuple(held),
         )
     )  # fmt: skip
