@@ -10,7 +10,8 @@ import apsw
 
 from holdfast.errors import HoldfastError
 from holdfast.stores.sqlite.db import Connection
-from holdfast.stores.sqlite.files import WriteLock, put_away
+from holdfast.stores.sqlite.files import put_away
+from holdfast.stores.sqlite.write_lock import WriteLock
 from holdfast.stores.sqlite.writer import Writer
 
 SMALL: Final = 256

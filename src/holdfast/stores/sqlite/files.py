@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, cast
 
@@ -15,10 +13,11 @@ from holdfast.errors import EmbedderMismatch, StoreFailed, StoreReadOnly, StoreU
 from holdfast.stores.sqlite.db import Connection, open_connection
 from holdfast.stores.sqlite.layout import Layout
 from holdfast.stores.sqlite.reindex import analyser, make_words_anew, up_to_date
+from holdfast.stores.sqlite.tuning import PROMISED, SYNCHRONOUS, Tuning
+from holdfast.stores.sqlite.write_lock import WriteLock
 
 APPLICATION: Final = 0x484F4C44  # "HOLD"
 SCHEMA: Final = 1
-BUSY_MS: Final = 10_000
 _NETWORK: Final = frozenset(
     (
         "nfs",
@@ -40,7 +39,6 @@ _EMBEDDER: Final = "select value from meta where name='embedder'"
 _CLAIM: Final = "insert or ignore into meta values('embedder', ?)"
 
 PRAGMAS: Final = (
-    "pragma synchronous=full",
     "pragma secure_delete=on",
     "pragma wal_autocheckpoint=0",
     "pragma temp_store=memory",
@@ -89,12 +87,13 @@ def make_folder(path: Path) -> None:
         ) from error
 
 
-def connect(path: Path, *, readonly: bool, vfs: str | None = None) -> Connection:
+def connect(path: Path, *, readonly: bool, vfs: str | None = None, tuning: Tuning = PROMISED) -> Connection:
     """A connection with the settings that every connection has."""
     try:
         connection = open_connection(str(path), readonly=readonly, vfs=vfs)
-        connection.set_busy_timeout(BUSY_MS)
+        connection.set_busy_timeout(tuning.busy_ms)
         connection.execute("pragma cache_size=-65536")
+        connection.execute(SYNCHRONOUS[tuning.synchronous])
         for pragma in PRAGMAS:
             connection.execute(pragma)
     except apsw.Error as error:
@@ -199,31 +198,3 @@ def _accept(path: Path, version: int) -> None:
 
 def _number(connection: Connection, sql: str) -> int:
     return cast("int", connection.execute(sql).get)
-
-
-class WriteLock:
-    """An operating-system lock on a file beside the database: writers of all processes queue on it.
-
-    The system gives it back when its holder ends; while a holder stands still, the others wait.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path.with_name(path.name + ".lock")
-        self._file = -1
-
-    @contextmanager
-    def held(self) -> Generator[None]:
-        """Hold the lock, waiting for other processes first."""
-        if self._file < 0:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        """Close the lock file; it stays in place for others."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1

@@ -17,8 +17,10 @@ from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed
 from holdfast.model.batch import Batch, Commit
 from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.faults import IdTaken
-from holdfast.stores.sqlite.files import BUSY_MS, WriteLock, put_away
+from holdfast.stores.sqlite.files import put_away
 from holdfast.stores.sqlite.scrub import empty_log, rewrite_pages
+from holdfast.stores.sqlite.tuning import PROMISED, Tuning
+from holdfast.stores.sqlite.write_lock import WriteLock
 
 if TYPE_CHECKING:  # the writing side is loaded with the first write
     from holdfast.stores.sqlite.ledger import Ledger
@@ -28,7 +30,6 @@ SCRUB_BYTES: Final = 8 * 1024 * 1024
 GROUP: Final = 512
 GROUP_OPERATIONS: Final = 4_096
 QUEUE: Final = 4_096
-CHECKPOINT_PAGES: Final = 2_000
 SETTLE_STEP_MS: Final = 100
 SETTLE_SECONDS: Final = 5.0
 T = TypeVar("T")
@@ -98,11 +99,13 @@ class Writer:
         connect: Callable[[], Connection],
         make_ledger: Callable[[Connection], Ledger],
         lock: WriteLock,
+        tuning: Tuning = PROMISED,
     ) -> None:
         self._path = path
         self._connect = connect
         self._make_ledger = make_ledger
         self._lock = lock
+        self._tuning = tuning
         self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._gate = Gate(QUEUE)
         self._guard = threading.Lock()
@@ -192,6 +195,9 @@ class Writer:
                 return
             self._take_back()
             requests[0].error = AlreadyExists(error.message, hint=error.hint)
+        except StoreBusy as error:
+            for request in requests:
+                request.error = error
         except apsw.Error as error:
             self._give_up(requests, error)
         except Exception as error:  # noqa: BLE001 - the boundary of this thread: a fault reaches its caller
@@ -199,7 +205,7 @@ class Writer:
                 return
             self._give_up(requests, error)
         self._scrub_forgets(requests)
-        if self._wal_pages >= CHECKPOINT_PAGES:
+        if self._wal_pages >= self._tuning.checkpoint_pages:
             self.checkpoint_due.set()
         self._acknowledge(requests)
 
@@ -271,7 +277,9 @@ class Writer:
         """
         self._discard()
         failure: HoldfastError
-        if isinstance(error, apsw.BusyError):
+        if isinstance(error, HoldfastError):
+            failure = error
+        elif isinstance(error, apsw.BusyError):
             failure = StoreBusy(
                 f"{self._path} is locked by another program", hint="nothing was written; try again later"
             )
@@ -280,7 +288,8 @@ class Writer:
                 f"{self._path} could not be written: {error}",
                 hint="nothing of it was acknowledged; free space or check the disk",
             )
-        failure.__cause__ = error
+        if failure is not error:
+            failure.__cause__ = error
         for request in requests:
             request.error = failure
 
@@ -300,12 +309,13 @@ class Writer:
         if not forgets:
             return
         waiting: tuple[str, ...] = ("pages", "wal")
-        if self._path.stat().st_size <= SCRUB_BYTES:
-            try:
+        try:
+            if self._path.stat().st_size <= SCRUB_BYTES:
                 with self.turn, self._lock.held():
                     waiting = self._scrub()
-            except apsw.Error:
-                self._discard()
+        except (apsw.Error, HoldfastError, OSError):
+            # The forget itself is done; what remains of its bytes is left to settle.
+            self._discard()
         if waiting:
             for request in forgets:
                 commit = cast("Commit", request.result)
@@ -321,7 +331,7 @@ class Writer:
         return () if self._empty_log(connection) else ("wal",)
 
     def _empty_log(self, connection: Connection) -> bool:
-        if not empty_log(connection, SETTLE_STEP_MS, BUSY_MS):
+        if not empty_log(connection, SETTLE_STEP_MS, self._tuning.busy_ms):
             return False
         self._wal_pages = 0
         return True
