@@ -11,6 +11,7 @@ import apsw
 
 from holdfast.errors import EmbedderMismatch, StoreFailed, StoreReadOnly, StoreUnsupported
 from holdfast.stores.sqlite.db import Connection, open_connection
+from holdfast.stores.sqlite.faults import failed
 from holdfast.stores.sqlite.layout import Layout
 from holdfast.stores.sqlite.reindex import analyser, make_words_anew, up_to_date
 from holdfast.stores.sqlite.tuning import PROMISED, SYNCHRONOUS, Tuning
@@ -89,6 +90,7 @@ def make_folder(path: Path) -> None:
 
 def connect(path: Path, *, readonly: bool, vfs: str | None = None, tuning: Tuning = PROMISED) -> Connection:
     """A connection with the settings that every connection has."""
+    connection: Connection | None = None
     try:
         connection = open_connection(str(path), readonly=readonly, vfs=vfs)
         connection.set_busy_timeout(tuning.busy_ms)
@@ -97,6 +99,7 @@ def connect(path: Path, *, readonly: bool, vfs: str | None = None, tuning: Tunin
         for pragma in PRAGMAS:
             connection.execute(pragma)
     except apsw.Error as error:
+        put_away(connection)
         raise cannot_open(path, error) from error
     return connection
 
@@ -109,9 +112,7 @@ def cannot_open(path: Path, error: apsw.Error) -> StoreUnsupported | StoreFailed
         )
     if isinstance(error, apsw.ReadOnlyError):
         return StoreReadOnly(f"{path} cannot be written", hint="open it with ?mode=ro")
-    return StoreFailed(
-        f"{path} cannot be opened: {error}", hint="check that the folder exists and may be written"
-    )
+    return failed(f"{path} cannot be opened", error, hint="check that the folder exists and may be written")
 
 
 def put_away(connection: Connection | None) -> None:
@@ -137,11 +138,21 @@ def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout,
             raise StoreUnsupported(
                 f"{path} is not a holdfast file", code="not_a_store", hint="give another path"
             )
-        connection.execute("pragma journal_mode=wal")
+        _use_log(connection, path)
         with lock.held():
             _in_transaction(connection, lambda: _create(connection, layout))
     except apsw.Error as error:
         raise cannot_open(path, error) from error
+
+
+def _use_log(connection: Connection, path: Path) -> None:
+    """Write through a log from now on. The database does not raise when that fails: it only says what it uses."""
+    mode = connection.execute("pragma journal_mode=wal").get
+    if mode != "wal":
+        raise StoreFailed(
+            f"{path} cannot be given a write-ahead log; it would use {mode!r}",
+            hint="check the disk, then open it again",
+        )
 
 
 def claim_embedder(connection: Connection, path: Path, lock: WriteLock, name: str, *, readonly: bool) -> None:
@@ -173,7 +184,8 @@ def _in_transaction(connection: Connection, work: Callable[[], None]) -> None:
         work()
         connection.execute("commit")
     except BaseException:
-        connection.execute("rollback")
+        if connection.in_transaction:  # a full or broken disk has taken it back already
+            connection.execute("rollback")
         raise
 
 

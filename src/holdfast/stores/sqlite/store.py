@@ -28,6 +28,7 @@ from holdfast.stores.sqlite.files import (
     connect,
     make_folder,
     prepare,
+    put_away,
     refuse_network,
 )
 from holdfast.stores.sqlite.layout import DEFAULT, Layout
@@ -93,7 +94,11 @@ class SqliteStore:
         file. ``vfs`` names an apsw VFS, for tests that watch or fail the I/O, and ``tuning`` is for tests as well.
         """
         store = cls(Path.cwd() / path, clock, readonly=readonly, vfs=vfs, layout=layout, tuning=tuning)
-        store._start(embedder)
+        try:
+            store._start(embedder)
+        except BaseException:
+            store._lock.close()
+            raise
         return store
 
     def _start(self, embedder: str | None) -> None:
@@ -106,7 +111,7 @@ class SqliteStore:
             if embedder is not None:
                 claim_embedder(connection, self._path, self._lock, embedder, readonly=self._readonly)
         finally:
-            connection.close()
+            put_away(connection)
         if not self._readonly:
             self._writer = Writer(self._path, self._connect, self._make_ledger, self._lock, self._tuning)
             self._checkpointer = Checkpointer(self._connect, self._writer, self._lock)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 import apsw
 
-from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed, StoreFailed
+from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed
 from holdfast.model.batch import Batch, Commit
 from holdfast.stores.sqlite.db import Connection
-from holdfast.stores.sqlite.faults import IdTaken
+from holdfast.stores.sqlite.faults import IdTaken, failed
 from holdfast.stores.sqlite.files import put_away
 from holdfast.stores.sqlite.scrub import empty_log, rewrite_pages
 from holdfast.stores.sqlite.tuning import PROMISED, Tuning
@@ -284,8 +284,9 @@ class Writer:
                 f"{self._path} is locked by another program", hint="nothing was written; try again later"
             )
         else:
-            failure = StoreFailed(
-                f"{self._path} could not be written: {error}",
+            failure = failed(
+                f"{self._path} could not be written",
+                error,
                 hint="nothing of it was acknowledged; free space or check the disk",
             )
         if failure is not error:
