@@ -78,8 +78,9 @@ def test_a_loss_is_exit_status_1(tmp_path: Path) -> None:
     """A program that loses: the same command, on a store that does not sync."""
     worse = (
         "import functools, sys\n"
-        "from holdfast.cli import main, selftest\n"
-        "selftest.powercut_test = functools.partial(selftest.powercut_test, synchronous='normal')\n"
+        "from holdfast.cli import main\n"
+        "from holdfast.testing.selftest import powercut\n"
+        "powercut.powercut_test = functools.partial(powercut.powercut_test, synchronous='normal')\n"
         "sys.argv = ['holdfast', 'selftest', 'powercut', '--n', '30']\n"
         "main.main()\n"
     )
@@ -116,8 +117,9 @@ def test_an_error_is_a_cause_and_a_next_step(tmp_path: Path) -> None:
 def test_a_defect_is_told_in_words_and_in_full_when_asked(tmp_path: Path) -> None:
     broken = (
         "import sys\n"
-        "from holdfast.cli import main, selftest\n"
-        "selftest.powercut_test = None\n"
+        "from holdfast.cli import main\n"
+        "from holdfast.testing.selftest import powercut\n"
+        "powercut.powercut_test = None\n"
         "sys.argv = ['holdfast', 'selftest', 'powercut']\n"
         "main.main()\n"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -81,7 +82,7 @@ _registered: Final[list[bool]] = []
 def _close_in_children(file: int) -> None:
     """Close the file in processes forked from here: one that outlived its parent would go on holding the lock."""
     _open_files.add(file)
-    if not _registered and hasattr(os, "register_at_fork"):
+    if sys.platform != "win32" and not _registered:
         os.register_at_fork(after_in_child=_close_all)
         _registered.append(True)
 

@@ -61,7 +61,7 @@ def crash_test(
     tally = killing.tally
     line = (
         f"{killing.kills} kills, {tally.acknowledged} acknowledged writes: {tally.lost} lost,"
-        f" {tally.partial} partial; slowest reopening {killing.slowest * 1000:.0f} ms"
+        f" {tally.partial} partial; slowest reopening {killing.slowest * 1000:.0f} ms, {seconds:.0f} s in all"
     )
     return Outcome("crash", line, _figures(killing, seconds), tuple(tally.findings))
 

@@ -8,6 +8,7 @@ wait for the end of that child.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import sys
@@ -93,6 +94,7 @@ class Children(AbstractContextManager["Children"]):
 
 def serve(through: Callable[[Store], Store] | None = None) -> None:
     """Fork a child for each order, until the input ends."""
+    gc.freeze()  # what is imported is not looked through again in every child, which would copy its pages
     while order := sys.stdin.readline().strip():
         child = os.fork()
         if child == 0:
