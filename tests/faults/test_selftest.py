@@ -61,6 +61,7 @@ def test_processes_on_one_file_lose_and_double_nothing_and_nobody_waits_long(tmp
     assert outcome.findings == ()
     assert outcome.figures["writes"] > 500
     assert outcome.figures["slowest_share"] >= 0.25
+    assert 0 < outcome.figures["largest_log_mb"] < 32
 
 
 @pytest.mark.soak

@@ -45,6 +45,8 @@ class Checkpointer:
             try:
                 connection = connection or self._connect()
                 self._checkpoint(connection)
+            except apsw.BusyError:
+                continue  # another process is doing it
             except (apsw.Error, HoldfastError, OSError):
                 # A checkpoint only saves space; the next one that is due tries again, on a new connection.
                 put_away(connection)
@@ -58,6 +60,8 @@ class Checkpointer:
         """
         for _ in range(ROUNDS):
             total, done = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            if total <= SMALL:
+                return  # another process has done it, and the log has begun anew: no need to stop the writers
             if self._closing or total - done > SMALL:
                 continue
             with self._writer.turn, self._lock.held():

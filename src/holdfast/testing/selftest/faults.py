@@ -21,7 +21,7 @@ from holdfast.testing.selftest.disk import Disk, mounted
 from holdfast.testing.selftest.judging import check, judge
 from holdfast.testing.selftest.outcome import Outcome, Progress, Tally, quiet
 from holdfast.testing.selftest.scene import Player, Scene, opened, set_up
-from holdfast.testing.selftest.script import KINDS, Lane
+from holdfast.testing.selftest.script import KINDS, Forget, Lane
 
 Call: TypeAlias = Literal["open", "read", "write", "truncate", "sync", "size", "delete"]
 Fault: TypeAlias = Literal["error", "full", "short"]
@@ -234,8 +234,11 @@ class _Run:
             self._position += 1
 
     async def _settle_position(self, scene: Scene) -> None:
-        """After an error the step is done whole, or not at all."""
+        """After an error the step is not done; only a forget may be, when the scrubbing after it was refused."""
+        refused = self._position + 1
         self._position = (await self._judged(scene))[0]
+        if self._position == refused and not isinstance(self._lane.step(refused), Forget):
+            self._tally.find(f"{self._point}: step {refused} was refused, and is there")
 
     async def _judged(self, scene: Scene) -> list[int]:
         return await self._twice(lambda: judge(scene, [self._lane], [self._position], self._tally))

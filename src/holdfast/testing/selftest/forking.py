@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from subprocess import PIPE, Popen
 from typing import IO, Final, Self, cast
 
 from holdfast.errors import StoreFailed, StoreUnsupported
@@ -25,6 +24,7 @@ from holdfast.ports.store import Store
 from holdfast.recall import search
 from holdfast.rules import quantise
 from holdfast.stores.sqlite import index_reads, ledger, operations, prepared, upkeep
+from holdfast.testing.selftest.launching import launched
 from holdfast.testing.selftest.scene import Player, opened, set_up
 from holdfast.testing.selftest.script import lanes_of
 
@@ -51,14 +51,7 @@ class Children(AbstractContextManager["Children"]):
                 hint="run the other self-tests, or use Linux or macOS",
             )
         # The threads of numerical libraries would not survive a fork.
-        single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        paths = os.pathsep.join(path for path in sys.path if path)
-        self._process = Popen(
-            [sys.executable, "-m", module],
-            stdin=PIPE,
-            stdout=PIPE,
-            env={**os.environ, **single, "PYTHONPATH": paths},
-        )
+        self._process = launched(module, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
     def __enter__(self) -> Self:
         return self

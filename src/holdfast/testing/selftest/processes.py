@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, cast
 
 from holdfast.model.chore import ChoreState
 from holdfast.model.scope import Scope
@@ -20,6 +19,7 @@ from holdfast.model.window import Window
 from holdfast.testing.selftest import crowd
 from holdfast.testing.selftest.crowd import EFFECTS, KEYS, Part, Report
 from holdfast.testing.selftest.judging import check
+from holdfast.testing.selftest.launching import launched
 from holdfast.testing.selftest.outcome import Outcome, Progress, Tally, quiet
 from holdfast.testing.selftest.scene import ALL, SPACE, Scene, opened, set_up
 
@@ -29,6 +29,7 @@ PAUSE_MS: Final = 10.0
 WRITE_P99_MS: Final = 250.0
 LONGEST_MS: Final = 1_000.0
 FAIR_SHARE: Final = 0.25
+PATIENCE_SECONDS: Final = 30.0
 MANY: Final = 1_000_000
 
 
@@ -37,6 +38,7 @@ class Result:
     """What the processes did together."""
 
     parts: tuple[tuple[Report, ...], ...]
+    log_bytes: int
 
     @property
     def reports(self) -> list[Report]:
@@ -57,7 +59,7 @@ class Result:
     def slowest_share(self) -> float:
         """How much the slowest process did, as a share of the mean."""
         done = [sum(len(report.writes_ms) + len(report.reads_ms) for report in part) for part in self.parts]
-        return min(done) * len(done) / max(1, sum(done))
+        return min(done, default=0) * len(done) / max(1, sum(done))
 
 
 def processes_test(
@@ -79,8 +81,11 @@ def processes_test(
     tally = Tally()
     with asyncio.Runner() as runner:
         runner.run(_make(path))
-        parts = [Part(str(path), number, threads, seconds, seed, pause_ms) for number in range(processes)]
-        result = Result(tuple(_run(parts, seconds, tally, progress)))
+        many = Crowd(
+            path, [Part(str(path), number, threads, seconds, seed, pause_ms) for number in range(processes)]
+        )
+        reports = many.run(seconds, tally, progress)
+        result = Result(tuple(reports), many.log_bytes)
         runner.run(_compare(path, result, tally))
     return _told(result, seconds, tally)
 
@@ -91,34 +96,45 @@ async def _make(path: Path) -> None:
     await hf.aclose()
 
 
-def _run(parts: Sequence[Part], seconds: float, tally: Tally, progress: Progress) -> list[tuple[Report, ...]]:
-    paths = os.pathsep.join(path for path in sys.path if path)
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", crowd.__name__, json.dumps(asdict(part))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": paths},
-        )
-        for part in parts
-    ]
-    for process in started:
-        if process.stdout is not None:
-            process.stdout.readline()
-    for process in started:
-        if process.stdin is not None:
-            process.stdin.write(b"go\n")
-            process.stdin.flush()
-    whole = max(1, round(seconds))
-    for second in range(whole):
-        progress(second, whole)
-        time.sleep(seconds / whole)
-    for process in started:
-        process.communicate()
-        if process.returncode:
-            tally.find(f"a process ended with {process.returncode}")
-    progress(whole, whole)
-    return [_report(part) for part in parts if part.report.exists()]
+@dataclass(slots=True)
+class Crowd:
+    """The processes while they run, and how large the log of their file became."""
+
+    path: Path
+    parts: Sequence[Part]
+    log_bytes: int = 0
+
+    def run(self, seconds: float, tally: Tally, progress: Progress) -> list[tuple[Report, ...]]:
+        """Start all of them, let them go at the same moment, and gather their reports."""
+        started = [launched(crowd.__name__, json.dumps(asdict(part))) for part in self.parts]
+        try:
+            for process in started:
+                cast("IO[bytes]", process.stdout).readline()
+            for process in started:
+                pipe = cast("IO[bytes]", process.stdin)
+                pipe.write(b"go\n")
+                pipe.flush()
+            self._wait(seconds, progress)
+            for process in started:
+                process.communicate(timeout=PATIENCE_SECONDS)
+        except (BrokenPipeError, subprocess.TimeoutExpired) as error:
+            tally.find(f"a process has died or hangs: {error}")
+        finally:
+            for process in started:
+                process.kill()
+                process.communicate()
+        if any(process.returncode for process in started):
+            tally.find("a process ended with an error; see what it said")
+        return [_report(part) for part in self.parts if part.report.exists()]
+
+    def _wait(self, seconds: float, progress: Progress) -> None:
+        whole = max(1, round(seconds))
+        log = self.path.with_name(f"{self.path.name}-wal")
+        for second in range(1, whole + 1):
+            time.sleep(seconds / whole)
+            with suppress(FileNotFoundError):
+                self.log_bytes = max(self.log_bytes, log.stat().st_size)
+            progress(second, whole)
 
 
 def _report(part: Part) -> tuple[Report, ...]:
@@ -200,6 +216,7 @@ def _told(result: Result, seconds: float, tally: Tally) -> Outcome:
         "read_p99_ms": _percentile(reads, 99),
         "longest_read_ms": _percentile(reads, 100),
         "slowest_share": result.slowest_share,
+        "largest_log_mb": result.log_bytes / 1e6,
     }
     _judge(figures, tally)
     longest = max(figures["longest_write_ms"], figures["longest_read_ms"])
