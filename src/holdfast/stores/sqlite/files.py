@@ -36,6 +36,10 @@ _NETWORK: Final = frozenset(
     )
 )
 
+_KIND: Final = (
+    "select application_id, user_version, (select count(*) from sqlite_schema)"
+    " from pragma_application_id, pragma_user_version"
+)
 _EMBEDDER: Final = "select value from meta where name='embedder'"
 _CLAIM: Final = "insert or ignore into meta values('embedder', ?)"
 
@@ -125,8 +129,8 @@ def put_away(connection: Connection | None) -> None:
 def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout, *, readonly: bool) -> None:
     """Make the schema in an empty file; refuse a foreign or a newer one."""
     try:
-        application = _number(connection, "pragma application_id")
-        version = _number(connection, "pragma user_version")
+        # One statement, one state of the file: another process may be making it at this moment.
+        application, version, tables = cast("tuple[int, int, int]", connection.execute(_KIND).fetchone())
         if application == APPLICATION:
             _accept(path, version)
             _accept_layout(connection, path, layout)
@@ -134,13 +138,14 @@ def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout,
                 with lock.held():
                     _in_transaction(connection, lambda: make_words_anew(connection, layout))
             return
-        if readonly or application or _number(connection, "select count(*) from sqlite_schema"):
+        if readonly or application or tables:
             raise StoreUnsupported(
                 f"{path} is not a holdfast file", code="not_a_store", hint="give another path"
             )
-        _use_log(connection, path)
         with lock.held():
+            _use_log(connection, path)
             _in_transaction(connection, lambda: _create(connection, layout))
+        _accept_layout(connection, path, layout)
     except apsw.Error as error:
         raise cannot_open(path, error) from error
 
