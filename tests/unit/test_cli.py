@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -134,11 +135,42 @@ def test_a_defect_is_told_in_words_and_in_full_when_asked(tmp_path: Path) -> Non
     assert "Traceback" in done.stderr
 
 
-def test_a_pipe_and_no_color_get_plain_text(tmp_path: Path) -> None:
-    for environment in ({}, {"NO_COLOR": "1"}):
-        for arguments in (["--help"], ["selftest", "powercut", "--n", "2"], ["x"]):
-            done = run(*arguments, folder=tmp_path, **environment)
-            assert "\x1b" not in done.stdout + done.stderr
+def in_a_terminal(*arguments: str, folder: Path, **environment: str) -> str:
+    """What somebody sees who looks."""
+    ours, theirs = os.openpty()
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "CI")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "holdfast", *arguments],
+        cwd=folder,
+        env={**plain, "TERM": "xterm", **environment},
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        with suppress(OSError):  # the end, on Linux
+            while part := os.read(ours, 65_536):
+                seen += part
+        os.close(ours)
+    assert process.returncode == 0
+    return seen.decode()
+
+
+def test_a_terminal_shows_progress_and_colours_unless_they_are_not_wanted(tmp_path: Path) -> None:
+    colour = re.compile(r"\x1b\[[0-9;]*3[0-9]")
+    shown = in_a_terminal("selftest", "powercut", "--n", "3", folder=tmp_path)
+    assert "cutting" in shown
+    assert "3/3" in shown
+    assert colour.search(shown)
+    plain = in_a_terminal("selftest", "powercut", "--n", "3", folder=tmp_path, NO_COLOR="1")
+    assert "powercut: ok" in plain
+    assert not colour.search(plain)
+
+
+def test_a_pipe_gets_plain_text(tmp_path: Path) -> None:
+    for arguments in (["--help"], ["x"]):
+        done = run(*arguments, folder=tmp_path)
+        assert "\x1b" not in done.stdout + done.stderr
 
 
 def test_the_program_is_installed_under_its_name() -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from holdfast.errors import HoldfastError
 from holdfast.memories.local import LocalHoldfast
 from holdfast.testing.selftest import forking
 from holdfast.testing.selftest.forking import Children, Order, steps_told
 from holdfast.testing.selftest.judging import check, judge
 from holdfast.testing.selftest.outcome import Outcome, Progress, Tally, quiet
-from holdfast.testing.selftest.scene import Scene, opened, set_up
+from holdfast.testing.selftest.scene import opened, set_up
 from holdfast.testing.selftest.script import Lane, lanes_of
 
 LANES: Final = 3
@@ -34,6 +35,7 @@ class Victim:
     seed: int
     steps: list[int] = field(default_factory=lambda: [0] * LANES)
     hf: LocalHoldfast | None = None
+    kills: int = 0
     spoilt: bool = False
 
 
@@ -96,7 +98,7 @@ class _Killing:
     def one(self) -> None:
         """Kill a writer, perhaps others that only open, and look at what is left."""
         victim = self._victim
-        if victim is None or victim.spoilt or self.kills % KILLS_A_FILE == 0:
+        if victim is None or victim.spoilt or victim.kills >= KILLS_A_FILE:
             self.leave()
             victim = self._victim = self._new_file()
         before = list(victim.steps)
@@ -120,35 +122,47 @@ class _Killing:
 
     def _kill(self, victim: Victim, steps: list[int], *, from_start: bool) -> None:
         """Start a child and kill it: soon after its start, or some time after its first acknowledgement."""
-        told = [""]
         child = self._children.start(Order(str(victim.path), victim.seed, tuple(steps)))
-        while not from_start and told[0] not in ("ack", "over"):
-            told = self._children.read()
-            steps_told(told, steps)
+        what = ""
+        while not from_start and what not in ("ack", "over"):
+            what = self._hear(steps)
         time.sleep(self._chance.random() * LONGEST_SECONDS)
         os.kill(child, signal.SIGKILL)
         self._children.reap()
-        while told[0] != "end":
-            told = self._children.read()
-            steps_told(told, steps)
-            if told[0] == "over":
-                self.tally.find("the writer ended by itself; see what it said")
+        while what != "end":
+            what = self._hear(steps)
         self.kills += 1
+        victim.kills += 1
+
+    def _hear(self, steps: list[int]) -> str:
+        told = self._children.read()
+        steps_told(told, steps)
+        if told[0] == "over":
+            self.tally.find("a writer ended by itself; see what it said")
+        return told[0]
 
     async def _look(self, victim: Victim) -> None:
         """Open the file if it is not open, and compare; at times leave it open while the next writer is killed."""
-        began = time.perf_counter()
-        hf = victim.hf or await opened(victim.path)
-        scene: Scene = await set_up(hf)
-        if victim.hf is None:
-            self.slowest = max(self.slowest, time.perf_counter() - began)
-            if self.slowest > QUICK_SECONDS:
-                self.tally.find(f"reopening took {self.slowest:.1f} s")
         known = len(self.tally.findings)
+        try:
+            await self._examine(victim)
+        except HoldfastError as error:
+            self.tally.lost += sum(victim.steps)
+            self.tally.find(f"the file cannot be used after a kill: {error}")
+        victim.spoilt = len(self.tally.findings) > known
+        if victim.hf is not None and self._chance.random() < 0.7:
+            await victim.hf.aclose()
+            victim.hf = None
+
+    async def _examine(self, victim: Victim) -> None:
+        if victim.hf is None:
+            began = time.perf_counter()
+            victim.hf = await opened(victim.path)
+            await victim.hf.banks.list()
+            seconds = time.perf_counter() - began
+            self.slowest = max(self.slowest, seconds)
+            if seconds > QUICK_SECONDS:
+                self.tally.find(f"reopening took {seconds:.1f} s")
+        scene = await set_up(victim.hf)
         victim.steps = await judge(scene, victim.lanes, victim.steps, self.tally)
         await check(scene, self.tally)
-        victim.spoilt = len(self.tally.findings) > known
-        victim.hf = hf
-        if self._chance.random() < 0.7:
-            victim.hf = None
-            await hf.aclose()
