@@ -5,6 +5,7 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
 JOBS    ?= 2
 TYPED   := $(wildcard src tests benchmarks examples) tools/budget_check.py
+WINDOWS := $(addprefix src/holdfast/stores/sqlite/,latches.py write_lock.py)
 LINTED  := $(wildcard src tests benchmarks examples tools)
 
 .DEFAULT_GOAL := help
@@ -37,6 +38,7 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy $(TYPED)
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 --follow-imports=silent $(WINDOWS)
 	$(BIN)/pyright --warnings
 
 imports: $(STAMP)

@@ -17,7 +17,7 @@ ADAPTERS = frozenset({"stores", "providers"})
 MAY_KNOW_ADAPTERS = frozenset({"app", "testing", "cli"})
 # The one stored form of vectors is a rule, and arithmetic over arrays; it is imported with the first vector.
 EXEMPT = {("holdfast.rules.quantise", "numpy"), ("holdfast.rules.quantise", "numpy.typing")}
-HEAVY = ("pydantic", "numpy", "onnxruntime", "pydantic_ai", "fastapi", "apsw")
+HEAVY = ("pydantic", "numpy", "onnxruntime", "pydantic_ai", "fastapi", "apsw", "typer", "click", "rich")
 
 # Imports each module named on the command line, and reports what the package's own code did meanwhile.
 # An event is laid to the innermost frame that does not belong to the standard library.

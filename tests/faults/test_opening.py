@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,30 @@ async def test_a_newer_file_asks_for_an_upgrade(tmp_path: Path) -> None:
 async def test_a_missing_file_cannot_be_read_only(tmp_path: Path) -> None:
     await refused(tmp_path / "missing.db", "store_failed", readonly=True)
     assert not (tmp_path / "missing.db").exists()
+
+
+def test_several_may_open_a_new_file_at_the_same_moment(tmp_path: Path) -> None:
+    refusals: list[BaseException] = []
+
+    def open_with_the_others(path: Path, together: threading.Barrier) -> None:
+        async def open_once() -> None:
+            await (await SqliteStore.open(path, clock=WallClock(), embedder="one/384")).aclose()
+
+        together.wait()
+        try:
+            asyncio.run(open_once())
+        except HoldfastError as error:
+            refusals.append(error)
+
+    for number in range(25):
+        together = threading.Barrier(8)
+        arguments = (tmp_path / f"m{number}.db", together)
+        threads = [threading.Thread(target=open_with_the_others, args=arguments) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert refusals == []
 
 
 async def test_a_folder_is_not_a_file(tmp_path: Path) -> None:

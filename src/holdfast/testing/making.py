@@ -97,7 +97,7 @@ class Maker:
 
     def __init__(self, clock: Clock, seed: int = 0) -> None:
         self._clock = clock
-        self._ids = IdMaker(clock.now_us, Random(seed).getrandbits)  # noqa: S311 - the same ids each run
+        self._ids = IdMaker(clock.now_us, Random(seed).getrandbits)
 
     def id(self, key: str = KEY, bank: str = BANK, space: str = SPACE) -> str:
         """A new id; those of one maker increase."""

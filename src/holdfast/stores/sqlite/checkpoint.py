@@ -10,7 +10,8 @@ import apsw
 
 from holdfast.errors import HoldfastError
 from holdfast.stores.sqlite.db import Connection
-from holdfast.stores.sqlite.files import WriteLock, put_away
+from holdfast.stores.sqlite.files import put_away
+from holdfast.stores.sqlite.write_lock import WriteLock
 from holdfast.stores.sqlite.writer import Writer
 
 SMALL: Final = 256
@@ -44,6 +45,8 @@ class Checkpointer:
             try:
                 connection = connection or self._connect()
                 self._checkpoint(connection)
+            except apsw.BusyError:
+                continue  # another process is doing it
             except (apsw.Error, HoldfastError, OSError):
                 # A checkpoint only saves space; the next one that is due tries again, on a new connection.
                 put_away(connection)
@@ -57,6 +60,8 @@ class Checkpointer:
         """
         for _ in range(ROUNDS):
             total, done = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            if total <= SMALL:
+                return  # another process has done it, and the log has begun anew: no need to stop the writers
             if self._closing or total - done > SMALL:
                 continue
             with self._writer.turn, self._lock.held():

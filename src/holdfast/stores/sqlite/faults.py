@@ -1,9 +1,24 @@
-"""Faults that only this engine knows."""
+"""Faults that only this engine knows, and the typed error for what the disk refuses."""
 
 from __future__ import annotations
 
-from holdfast.errors import AlreadyExists
+import apsw
+
+from holdfast.errors import AlreadyExists, StoreFailed
 
 
 class IdTaken(AlreadyExists):
     """A gathered append met an id that exists: any batch of the transaction may be the one."""
+
+
+def failed(what: str, error: Exception, *, hint: str) -> StoreFailed:
+    """The error for a call that the disk refused; a full one has a code of its own."""
+    failure = (
+        StoreFailed(
+            f"{what}: the disk is full", code="disk_full", hint="free space on the disk, then do it again"
+        )
+        if isinstance(error, apsw.FullError)
+        else StoreFailed(f"{what}: {error}", hint=hint)
+    )
+    failure.__cause__ = error
+    return failure

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self, cast
+from typing import Final, cast
 
 import apsw
 
 from holdfast.errors import EmbedderMismatch, StoreFailed, StoreReadOnly, StoreUnsupported
 from holdfast.stores.sqlite.db import Connection, open_connection
+from holdfast.stores.sqlite.faults import failed
 from holdfast.stores.sqlite.layout import Layout
 from holdfast.stores.sqlite.migrations import SCHEMA, migrate
 from holdfast.stores.sqlite.reindex import analyser, make_words_anew, up_to_date
+from holdfast.stores.sqlite.tuning import PROMISED, SYNCHRONOUS, Tuning
+from holdfast.stores.sqlite.write_lock import WriteLock
 
 APPLICATION: Final = 0x484F4C44  # "HOLD"
-BUSY_MS: Final = 10_000
 _NETWORK: Final = frozenset(
     (
         "nfs",
@@ -36,11 +36,14 @@ _NETWORK: Final = frozenset(
     )
 )
 
+_KIND: Final = (
+    "select application_id, user_version, (select count(*) from sqlite_schema)"
+    " from pragma_application_id, pragma_user_version"
+)
 _EMBEDDER: Final = "select value from meta where name='embedder'"
 _CLAIM: Final = "insert or ignore into meta values('embedder', ?)"
 
 PRAGMAS: Final = (
-    "pragma synchronous=full",
     "pragma secure_delete=on",
     "pragma wal_autocheckpoint=0",
     "pragma temp_store=memory",
@@ -89,15 +92,18 @@ def make_folder(path: Path) -> None:
         ) from error
 
 
-def connect(path: Path, *, readonly: bool, vfs: str | None = None) -> Connection:
+def connect(path: Path, *, readonly: bool, vfs: str | None = None, tuning: Tuning = PROMISED) -> Connection:
     """A connection with the settings that every connection has."""
+    connection: Connection | None = None
     try:
         connection = open_connection(str(path), readonly=readonly, vfs=vfs)
-        connection.set_busy_timeout(BUSY_MS)
+        connection.set_busy_timeout(tuning.busy_ms)
         connection.execute("pragma cache_size=-65536")
+        connection.execute(SYNCHRONOUS[tuning.synchronous])
         for pragma in PRAGMAS:
             connection.execute(pragma)
     except apsw.Error as error:
+        put_away(connection)
         raise cannot_open(path, error) from error
     return connection
 
@@ -110,9 +116,7 @@ def cannot_open(path: Path, error: apsw.Error) -> StoreUnsupported | StoreFailed
         )
     if isinstance(error, apsw.ReadOnlyError):
         return StoreReadOnly(f"{path} cannot be written", hint="open it with ?mode=ro")
-    return StoreFailed(
-        f"{path} cannot be opened: {error}", hint="check that the folder exists and may be written"
-    )
+    return failed(f"{path} cannot be opened", error, hint="check that the folder exists and may be written")
 
 
 def put_away(connection: Connection | None) -> None:
@@ -125,8 +129,8 @@ def put_away(connection: Connection | None) -> None:
 def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout, *, readonly: bool) -> None:
     """Make the schema in an empty file; refuse a foreign or a newer one."""
     try:
-        application = _number(connection, "pragma application_id")
-        version = _number(connection, "pragma user_version")
+        # One statement, one state of the file: another process may be making it at this moment.
+        application, version, tables = cast("tuple[int, int, int]", connection.execute(_KIND).fetchone())
         if application == APPLICATION:
             _accept(path, version, readonly=readonly)
             if version < SCHEMA:
@@ -137,15 +141,26 @@ def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout,
                 with lock.held():
                     _in_transaction(connection, lambda: make_words_anew(connection, layout))
             return
-        if readonly or application or _number(connection, "select count(*) from sqlite_schema"):
+        if readonly or application or tables:
             raise StoreUnsupported(
                 f"{path} is not a holdfast file", code="not_a_store", hint="give another path"
             )
-        connection.execute("pragma journal_mode=wal")
         with lock.held():
+            _use_log(connection, path)
             _in_transaction(connection, lambda: _create(connection, layout))
+        _accept_layout(connection, path, layout)
     except apsw.Error as error:
         raise cannot_open(path, error) from error
+
+
+def _use_log(connection: Connection, path: Path) -> None:
+    """Write through a log from now on. The database does not raise when that fails: it only says what it uses."""
+    mode = connection.execute("pragma journal_mode=wal").get
+    if mode != "wal":
+        raise StoreFailed(
+            f"{path} cannot be given a write-ahead log; it would use {mode!r}",
+            hint="check the disk, then open it again",
+        )
 
 
 def claim_embedder(connection: Connection, path: Path, lock: WriteLock, name: str, *, readonly: bool) -> None:
@@ -177,7 +192,8 @@ def _in_transaction(connection: Connection, work: Callable[[], None]) -> None:
         work()
         connection.execute("commit")
     except BaseException:
-        connection.execute("rollback")
+        if connection.in_transaction:  # a full or broken disk has taken it back already
+            connection.execute("rollback")
         raise
 
 
@@ -208,32 +224,3 @@ def _accept(path: Path, version: int, *, readonly: bool) -> None:
 
 def _number(connection: Connection, sql: str) -> int:
     return cast("int", connection.execute(sql).get)
-
-
-class WriteLock:
-    """An operating-system lock on a file beside the database: writers of all processes queue on it.
-
-    The system gives it back when its holder ends; while a holder stands still, the others wait.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path.with_name(path.name + ".lock")
-        self._file = -1
-
-    def held(self) -> Self:
-        """Hold the lock in a ``with`` block, waiting for other processes first."""
-        return self
-
-    def __enter__(self) -> None:
-        if self._file < 0:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-
-    def __exit__(self, *exc: object) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        """Close the lock file; it stays in place for others."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1

@@ -13,7 +13,8 @@ from typing import Final, TypeVar, cast
 
 import apsw
 
-from holdfast.errors import HoldfastError, StoreBusy, StoreClosed, StoreDamaged, StoreFailed
+from holdfast.errors import HoldfastError, StoreBusy, StoreClosed, StoreDamaged
+from holdfast.stores.sqlite.faults import failed
 from holdfast.stores.sqlite.files import put_away
 from holdfast.stores.sqlite.reading import Reading
 
@@ -116,9 +117,7 @@ class Readers:
             )
             busy.__cause__ = error
             return busy
-        failed = StoreFailed(f"{self._path} could not be read: {error}", hint="check the disk and try again")
-        failed.__cause__ = error
-        return failed
+        return failed(f"{self._path} could not be read", error, hint="check the disk and try again")
 
 
 def _answer(future: asyncio.Future[object], result: object, error: Exception | None) -> None:

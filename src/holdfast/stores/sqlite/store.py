@@ -24,16 +24,18 @@ from holdfast.stores.sqlite import entry_reads, record_reads
 from holdfast.stores.sqlite.checkpoint import Checkpointer
 from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.files import (
-    WriteLock,
     claim_embedder,
     connect,
     make_folder,
     prepare,
+    put_away,
     refuse_network,
 )
 from holdfast.stores.sqlite.layout import DEFAULT, Layout
 from holdfast.stores.sqlite.readers import Readers
 from holdfast.stores.sqlite.reading import Reading
+from holdfast.stores.sqlite.tuning import PROMISED, Tuning
+from holdfast.stores.sqlite.write_lock import WriteLock
 from holdfast.stores.sqlite.writer import Writer
 
 if TYPE_CHECKING:
@@ -49,14 +51,24 @@ class SqliteStore:
     Made by ``open``. Usable from any task, thread and event loop of the process that opened it.
     """
 
-    def __init__(self, path: Path, clock: Clock, *, readonly: bool, vfs: str | None, layout: Layout) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        readonly: bool,
+        vfs: str | None,
+        layout: Layout,
+        tuning: Tuning = PROMISED,
+    ) -> None:
         self._path = path
         self._clock = clock
         self._readonly = readonly
         self._vfs = vfs
         self._layout = layout
         self._process = os.getpid()
-        self._lock = WriteLock(path)
+        self._tuning = tuning
+        self._lock = WriteLock(path, tuning.busy_ms)
         self._readers = Readers(path, self._make_reading)
         self._writer: Writer | None = None
         self._checkpointer: Checkpointer | None = None
@@ -73,15 +85,20 @@ class SqliteStore:
         embedder: str | None = None,
         vfs: str | None = None,
         layout: Layout = DEFAULT,
+        tuning: Tuning = PROMISED,
     ) -> SqliteStore:
         """Open a file, making it when it is missing. ``readonly`` opens an existing one without touching it.
 
         ``embedder`` is the name of the embedder whose vectors will be written and searched; the file remembers the
-        first one and refuses another. ``vfs`` names an apsw VFS, for tests that watch or fail the I/O; ``layout`` how rows are numbered, which has to
-        stay the same for the life of a file.
+        first one and refuses another. ``layout`` is how rows are numbered, which has to stay the same for the life of a
+        file. ``vfs`` names an apsw VFS, for tests that watch or fail the I/O, and ``tuning`` is for tests as well.
         """
-        store = cls(Path.cwd() / path, clock, readonly=readonly, vfs=vfs, layout=layout)
-        store._start(embedder)
+        store = cls(Path.cwd() / path, clock, readonly=readonly, vfs=vfs, layout=layout, tuning=tuning)
+        try:
+            store._start(embedder)
+        except BaseException:
+            store._lock.close()
+            raise
         return store
 
     def _start(self, embedder: str | None) -> None:
@@ -94,14 +111,14 @@ class SqliteStore:
             if embedder is not None:
                 claim_embedder(connection, self._path, self._lock, embedder, readonly=self._readonly)
         finally:
-            connection.close()
+            put_away(connection)
         if not self._readonly:
-            self._writer = Writer(self._path, self._connect, self._make_ledger, self._lock)
+            self._writer = Writer(self._path, self._connect, self._make_ledger, self._lock, self._tuning)
             self._checkpointer = Checkpointer(self._connect, self._writer, self._lock)
         atexit.register(self._close)
 
     def _connect(self) -> Connection:
-        return connect(self._path, readonly=self._readonly, vfs=self._vfs)
+        return connect(self._path, readonly=self._readonly, vfs=self._vfs, tuning=self._tuning)
 
     def _make_ledger(self, connection: Connection) -> Ledger:
         # The writing side is loaded with the first write: opening to read does without.

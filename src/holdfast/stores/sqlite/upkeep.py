@@ -14,6 +14,7 @@ from holdfast.ports.store import CheckReport, Finding
 from holdfast.stores.sqlite import columns, entry_rows
 from holdfast.stores.sqlite.codec import row_hash
 from holdfast.stores.sqlite.db import Connection, Record, copy_file
+from holdfast.stores.sqlite.files import put_away
 from holdfast.stores.sqlite.ledger import entry_hash
 from holdfast.stores.sqlite.reading import Reading
 
@@ -44,12 +45,14 @@ def check(reading: Reading) -> CheckReport:
     examined: dict[str, int] = {}
     findings: list[Finding] = []
     fresh = reading.connect()  # one that has read the word index before may compare it with what it remembers
-    findings += [
-        Finding("file", cast("str", answer), _HINT)
-        for (answer,) in fresh.execute(_INTEGRITY)
-        if answer != "ok"
-    ]
-    fresh.close()
+    try:
+        findings += [
+            Finding("file", cast("str", answer), _HINT)
+            for (answer,) in fresh.execute(_INTEGRITY)
+            if answer != "ok"
+        ]
+    finally:
+        put_away(fresh)
     with reading.snapshot() as connection:
         for where, sql, guard in _GUARDED:
             examined[where] = 0

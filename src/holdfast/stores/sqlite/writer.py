@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 import apsw
 
-from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed, StoreFailed
+from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed
 from holdfast.model.batch import Batch, Commit
 from holdfast.model.forget import Receipt
 from holdfast.stores.sqlite.db import Connection
-from holdfast.stores.sqlite.faults import IdTaken
-from holdfast.stores.sqlite.files import BUSY_MS, WriteLock, put_away
+from holdfast.stores.sqlite.faults import IdTaken, failed
+from holdfast.stores.sqlite.files import put_away
 from holdfast.stores.sqlite.scrub import SAMPLES, finish, rewrite_pages
+from holdfast.stores.sqlite.tuning import PROMISED, Tuning
+from holdfast.stores.sqlite.write_lock import WriteLock
 
 if TYPE_CHECKING:  # the writing side is loaded with the first write
     from holdfast.stores.sqlite.ledger import Ledger
@@ -31,7 +33,6 @@ SCRUB_BYTES: Final = 8 * 1024 * 1024
 GROUP: Final = 512
 GROUP_OPERATIONS: Final = 4_096
 QUEUE: Final = 4_096
-CHECKPOINT_PAGES: Final = 2_000
 SETTLE_STEP_MS: Final = 100
 SETTLE_SECONDS: Final = 5.0
 T = TypeVar("T")
@@ -109,11 +110,13 @@ class Writer:
         connect: Callable[[], Connection],
         make_ledger: Callable[[Connection], Ledger],
         lock: WriteLock,
+        tuning: Tuning = PROMISED,
     ) -> None:
         self._path = path
         self._connect = connect
         self._make_ledger = make_ledger
         self._lock = lock
+        self._tuning = tuning
         self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._gate = Gate(QUEUE)
         self._guard = threading.Lock()
@@ -204,6 +207,9 @@ class Writer:
                 return
             self._take_back()
             requests[0].error = AlreadyExists(error.message, hint=error.hint)
+        except StoreBusy as error:
+            for request in requests:
+                request.error = error
         except apsw.Error as error:
             self._give_up(requests, error)
         except Exception as error:  # noqa: BLE001 - the boundary of this thread: a fault reaches its caller
@@ -211,7 +217,7 @@ class Writer:
                 return
             self._give_up(requests, error)
         self._scrub_forgets(requests)
-        if self._wal_pages >= CHECKPOINT_PAGES:
+        if self._wal_pages >= self._tuning.checkpoint_pages:
             self.checkpoint_due.set()
         self._acknowledge(requests)
 
@@ -283,16 +289,20 @@ class Writer:
         """
         self._discard()
         failure: HoldfastError
-        if isinstance(error, apsw.BusyError):
+        if isinstance(error, HoldfastError):
+            failure = error
+        elif isinstance(error, apsw.BusyError):
             failure = StoreBusy(
                 f"{self._path} is locked by another program", hint="nothing was written; try again later"
             )
         else:
-            failure = StoreFailed(
-                f"{self._path} could not be written: {error}",
+            failure = failed(
+                f"{self._path} could not be written",
+                error,
                 hint="nothing of it was acknowledged; free space or check the disk",
             )
-        failure.__cause__ = error
+        if failure is not error:
+            failure.__cause__ = error
         for request in requests:
             request.error = failure
 
@@ -309,13 +319,16 @@ class Writer:
         forgets = [
             r for r in requests if r.error is None and isinstance(r.result, Commit) and r.result.receipts
         ]
-        if not forgets or self._path.stat().st_size > SCRUB_BYTES:
+        if not forgets:
             return
         try:
+            if self._path.stat().st_size > SCRUB_BYTES:
+                return
             with self.turn, self._lock.held():
                 rewrite_pages(self._own_ledger().connection)
                 settled = self._finish()
-        except apsw.Error:
+        except (apsw.Error, HoldfastError, OSError):
+            # The forget itself is done; what remains of its bytes is left to settle.
             self._discard()
             return
         for request in forgets:
@@ -328,7 +341,7 @@ class Writer:
         """Empty the log and strike what was forgotten off the list; False when somebody still reads the old pages."""
         ledger = self._own_ledger()
         samples = list(chain.from_iterable(ledger.samples.values()))[:SAMPLES]
-        if not finish(ledger.connection, self._path, samples, SETTLE_STEP_MS, BUSY_MS):
+        if not finish(ledger.connection, self._path, samples, SETTLE_STEP_MS, self._tuning.busy_ms):
             return False
         ledger.samples.clear()
         self._wal_pages = 0

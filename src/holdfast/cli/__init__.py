@@ -1,0 +1,1 @@
+"""The command line: ``holdfast``. One file a command group; ``main`` joins them."""

@@ -1,0 +1,180 @@
+"""The command line: what it says, where, and with which exit status."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import typer
+
+from holdfast.cli.main import app
+
+EXAMPLE = re.compile(r"Example: (holdfast [^\n]+)")
+QUICK = {"--n": "3", "--seconds": "1"}
+
+
+def run(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, as a user does, in a pipe."""
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    return subprocess.run(
+        [sys.executable, "-m", "holdfast", *arguments],
+        cwd=folder,
+        env={**plain, "COLUMNS": "100", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def commands(group: typer.Typer, *names: str) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Every command of the program: the words that call it, what it does, and its example."""
+    for command in group.registered_commands:
+        assert command.callback is not None
+        (example,) = EXAMPLE.findall(command.epilog or "") or [""]
+        yield (*names, command.name or command.callback.__name__), command.callback.__doc__ or "", example
+    for below in group.registered_groups:
+        assert below.typer_instance is not None
+        yield from commands(below.typer_instance, *names, str(below.name))
+
+
+COMMANDS = {" ".join(names): (names, told, example) for names, told, example in commands(app)}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_what_it_does_with_an_example_of_itself(command: str) -> None:
+    names, told, example = COMMANDS[command]
+    assert told.endswith(".")
+    assert shlex.split(example)[1 : len(names) + 1] == list(names)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_example_runs(tmp_path: Path, command: str) -> None:
+    """As it stands in the help, but for how long."""
+    words = shlex.split(COMMANDS[command][2])[1:]
+    for option, value in QUICK.items():
+        if option in words:
+            words[words.index(option) + 1] = value
+    done = run(*words, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_selftest_ends_with_its_figure(tmp_path: Path) -> None:
+    done = run("selftest", "powercut", "--n", "3", folder=tmp_path)
+    last = done.stdout.splitlines()[-1]
+    assert re.fullmatch(
+        r"powercut: ok: 3 power cuts, \d+ acknowledged writes to be found: 0 lost in 0 cuts, 0 partial", last
+    )
+    assert done.returncode == 0
+
+
+def test_a_loss_is_exit_status_1(tmp_path: Path) -> None:
+    """A program that loses: the same command, on a store that does not sync."""
+    worse = (
+        "import functools, sys\n"
+        "from holdfast.cli import main\n"
+        "from holdfast.testing.selftest import powercut\n"
+        "powercut.powercut_test = functools.partial(powercut.powercut_test, synchronous='normal')\n"
+        "sys.argv = ['holdfast', 'selftest', 'powercut', '--n', '30']\n"
+        "main.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", worse], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("powercut: FAILED: 30 power cuts")
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [["selftest", "crash", "--n", "x"], ["selftest", "crash", "--n", "0"], ["selftest", "nothing"], ["x"]],
+)
+def test_wrong_usage_is_exit_status_2(tmp_path: Path, wrong: list[str]) -> None:
+    done = run(*wrong, folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Usage" in done.stderr
+
+
+def test_an_error_is_a_cause_and_a_next_step(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    done = run("selftest", "faults", "--n", "1", "--folder", "file/below", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    cause, step = done.stderr.splitlines()
+    assert cause.startswith("error: ")
+    assert "file/below" in cause
+    assert step.startswith("next step: ")
+
+
+def test_a_defect_is_told_in_words_and_in_full_when_asked(tmp_path: Path) -> None:
+    broken = (
+        "import sys\n"
+        "from holdfast.cli import main\n"
+        "from holdfast.testing.selftest import powercut\n"
+        "powercut.powercut_test = None\n"
+        "sys.argv = ['holdfast', 'selftest', 'powercut']\n"
+        "main.main()\n"
+    )
+    command = [sys.executable, "-c", broken]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 2
+    assert "HOLDFAST_DEBUG" in done.stderr
+    debugging = {**os.environ, "HOLDFAST_DEBUG": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=debugging, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+def in_a_terminal(*arguments: str, folder: Path, **environment: str) -> str:
+    """What somebody sees who looks."""
+    ours, theirs = os.openpty()
+    plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "CI")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "holdfast", *arguments],
+        cwd=folder,
+        env={**plain, "TERM": "xterm", **environment},
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        with suppress(OSError):  # the end, on Linux
+            while part := os.read(ours, 65_536):
+                seen += part
+        os.close(ours)
+    assert process.returncode == 0
+    return seen.decode()
+
+
+def test_a_terminal_shows_progress_and_colours_unless_they_are_not_wanted(tmp_path: Path) -> None:
+    colour = re.compile(r"\x1b\[[0-9;]*3[0-9]")
+    shown = in_a_terminal("selftest", "powercut", "--n", "3", folder=tmp_path)
+    assert "cutting" in shown
+    assert "3/3" in shown
+    assert colour.search(shown)
+    plain = in_a_terminal("selftest", "powercut", "--n", "3", folder=tmp_path, NO_COLOR="1")
+    assert "powercut: ok" in plain
+    assert not colour.search(plain)
+
+
+def test_a_pipe_gets_plain_text(tmp_path: Path) -> None:
+    for arguments in (["--help"], ["x"]):
+        done = run(*arguments, folder=tmp_path)
+        assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_the_program_is_installed_under_its_name() -> None:
+    program = Path(sys.executable).with_name("holdfast")
+    done = subprocess.run([program, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "selftest" in done.stdout
