@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from holdfast.errors import InvalidInput
 from holdfast.model.ids import checked_id
 from holdfast.model.scope import Place, checked_name
-from holdfast.model.values import JsonValue, checked_json, checked_micros
+from holdfast.model.values import JsonValue, checked_json, checked_micros, moment
 
 MAX_ATTEMPTS = 8
 
@@ -72,3 +73,13 @@ class Chore:
     last_error: str | None
     created_us: int
     change: str
+
+    @property
+    def due_at(self) -> datetime:
+        """When it is due, or was when it was leased."""
+        return moment(self.due_us)
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was made."""
+        return moment(self.created_us)
