@@ -12,7 +12,6 @@ from holdfast.chores.kinds import Due, Kinds, Sweep
 from holdfast.chores.pace import Means
 from holdfast.chores.running import OVER, commit, stopped
 from holdfast.chores.shift import InHand, Shift
-from holdfast.errors import HoldfastError
 from holdfast.model.batch import Enqueue
 from holdfast.model.chore import LIVE, Chore
 from holdfast.model.scope import Scope
@@ -164,7 +163,7 @@ class Worker:
                 await self._sweep(sweep)
             except OVER:
                 return
-            except HoldfastError as error:
+            except Exception as error:  # noqa: BLE001 - as in _serve
                 LOG.warning("a look for due chores failed: %s", told(error))
             await asyncio.sleep(seconds)
 
