@@ -79,7 +79,9 @@ class Worker:
     async def _work_off(self, shift: Shift) -> None:
         while True:
             seen = self._in_hand.ends
-            if not await shift.take() and not await self._in_hand.next_end(seen):
+            await shift.take()
+            # What was not taken waits for a place that is busy, or for a free hand: until something ends.
+            if not await self._in_hand.next_end(seen):
                 return
 
     async def sweep(self) -> None:
