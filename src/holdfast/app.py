@@ -14,7 +14,7 @@ from holdfast.memories.duties import Duties, WorkerMode, checked_mode
 from holdfast.memories.local import LocalHoldfast
 from holdfast.model.batch import Batch, Commit
 from holdfast.ports import current
-from holdfast.providers.system import SystemClock, random_bits
+from holdfast.providers.system import SystemClock, SystemRandom
 
 if TYPE_CHECKING:  # Protocols are needed by type checkers only
     from holdfast.ports.clock import Clock
@@ -68,7 +68,7 @@ def open(
     async def make() -> LocalHoldfast:
         place = _place(url)
         found = _embedder(embedder)
-        core = Core(await _opened(place, chosen, found), chosen, random_bits, found)
+        core = Core(await _opened(place, chosen, found), chosen, SystemRandom(), found)
         mode = "manual" if place.readonly else wanted
         duties = Duties(core, mode)
         if place.warns:
@@ -218,7 +218,7 @@ def _process_default() -> LocalHoldfast:
                 duties.begin()
                 return store
 
-            core = Core(late_store(opened), clock, random_bits)
+            core = Core(late_store(opened), clock, SystemRandom())
             duties = Duties(core, "background")
             if place.warns:
                 core.commit = _warning_first(core)

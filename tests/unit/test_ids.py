@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from uuid import UUID
 
@@ -11,12 +12,12 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.model.ids import BUCKETS, IdMaker, bucket_of, bucket_of_id, checked_id, is_id
-from holdfast.providers.system import SystemClock, random_bits
+from holdfast.providers.system import SystemClock, SystemRandom
 from holdfast.testing.clock import ManualClock
 
 
 def maker(clock: ManualClock | None = None) -> IdMaker:
-    return IdMaker((clock or ManualClock()).now_us, random_bits)
+    return IdMaker((clock or ManualClock()).now_us, SystemRandom())
 
 
 @given(st.integers(0, BUCKETS - 1))
@@ -46,7 +47,7 @@ def test_a_millisecond_that_is_full_borrows_from_the_next() -> None:
 
 
 def test_threads_never_share_an_id() -> None:
-    make = IdMaker(SystemClock().now_us, random_bits)
+    make = IdMaker(SystemClock().now_us, SystemRandom())
     made: list[str] = []
     threads = [threading.Thread(target=lambda: made.extend([make(1) for _ in range(2000)])) for _ in range(4)]
     for thread in threads:
@@ -71,7 +72,22 @@ def test_what_is_no_id(text: object) -> None:
 
 
 def test_random_bits_fill_their_range() -> None:
+    random_bits = SystemRandom()
     for bits in (1, 7, 8, 9, 16, 63):
         found = [random_bits(bits) for _ in range(200)]
         assert all(0 <= number < 1 << bits for number in found)
         assert max(found) >= 1 << (bits - 1)
+
+
+def test_random_bits_are_fetched_anew_and_not_shared_with_a_child() -> None:
+    random_bits = SystemRandom()
+    assert len({random_bits(64) for _ in range(5_000)}) == 5_000
+    receiver, sender = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(sender, random_bits(64).to_bytes(8, "big"))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert int.from_bytes(os.read(receiver, 8), "big") != random_bits(64)
+    os.close(receiver)
+    os.close(sender)

@@ -34,18 +34,16 @@ _BY_ID: Final = _SELECT + "where id=?"
 _BY_ROW: Final = _SELECT + "where row=?"
 _PAST_BY_ID: Final = _SELECT_PAST + "where id=? order by version"
 _PAST_BY_NUMBER: Final = _SELECT_PAST + "where number=?"
-_KEY: Final = "select key, number, base, disordered from keys where bank=? and key=? order by number"
-_KEYS_UP: Final = (
-    "select key, number, base, disordered from keys where bank=? and key>=? order by key, number"
-)
+_KEY: Final = "select key, number, base, disordered from keys where bank=? and key=? order by base"
+_KEYS_UP: Final = "select key, number, base, disordered from keys where bank=? and key>=? order by key, base"
 _KEYS_DOWN: Final = (
-    "select key, number, base, disordered from keys where bank=? and key<=? order by key desc, number"
+    "select key, number, base, disordered from keys where bank=? and key<=? order by key desc, base"
 )
 _COUNT: Final = (
     "select count(*), max(row) from entries where row between ? and ? and (expires is null or expires>=?)"
 )
 _CREATED: Final = "select created from entries where row=?"
-_HIGH: Final = "select number, base, high from keys where bank=? and key=? order by number desc limit 1"
+_HIGH: Final = "select number, base, high from keys where bank=? and key=? order by base desc limit 1"
 _SPENT: Final = "select high from spent where bank=? and name=?"
 _SALT: Final = "select value from meta where name='salt'"
 _LAST_ROW: Final = (
@@ -179,7 +177,9 @@ def _in_row_order(
             continue
         sql = _DESCENDING if descending else _ASCENDING
         offset = kept.base - kept.low
-        for record in reading.connection.execute(sql, (low, high, now, low_time, high_time, limit)):
+        records = reading.connection.execute(sql, (low, high, now, low_time, high_time, limit))
+        # A page at once; without a limit, one by one, since the caller may stop early.
+        for record in records if limit < 0 else records.fetchall():
             handle = cast("int", record[0])
             yield handle, entry_of(record, space, place.bank, place.key, handle + offset)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, Self, cast
 
 import apsw
 
@@ -211,16 +211,17 @@ class WriteLock:
         self._path = path.with_name(path.name + ".lock")
         self._file = -1
 
-    @contextmanager
-    def held(self) -> Generator[None]:
-        """Hold the lock, waiting for other processes first."""
+    def held(self) -> Self:
+        """Hold the lock in a ``with`` block, waiting for other processes first."""
+        return self
+
+    def __enter__(self) -> None:
         if self._file < 0:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def __exit__(self, *exc: object) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Close the lock file; it stays in place for others."""

@@ -62,9 +62,9 @@ _LAST_ROW: Final = (
 _LAST_CREATED: Final = "select created from entries where row between ? and ? order by row desc limit 1"
 _TAIL_COUNT: Final = "select count(*) from tail where row between ? and ?"
 _KEY: Final = (
-    "select number, base, high, disordered from keys where bank=? and key=? order by number desc limit 1"
+    "select number, base, high, disordered from keys where bank=? and key=? order by base desc limit 1"
 )
-_KEY_LOWS: Final = "select number, base from keys where bank=? and key=? order by number"
+_KEY_LOWS: Final = "select number, base from keys where bank=? and key=? order by base"
 _PUT_BANK: Final = "insert into banks(bank, space, name, next_key) values(?,?,?,0)"
 _NEXT_BANK: Final = "select coalesce(max(bank)+1, 1) from banks"
 _NEXT_KEY: Final = "update banks set next_key=next_key+1 where bank=? returning next_key-1"

@@ -10,8 +10,8 @@ from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.layout import KeyRange, Layout
 
 _BANK: Final = "select bank from banks where space=? and name=?"
-_KEY_RANGES: Final = "select number, base from keys where bank=? and key=? order by number"
-_BANK_KEYS: Final = "select key, number, base from keys where bank=? order by key, number"
+_KEY_RANGES: Final = "select number, base from keys where bank=? and key=? order by base"
+_BANK_KEYS: Final = "select key, number, base from keys where bank=? order by key, base"
 _NAMES: Final = "select b.space, b.name, k.key, k.base from keys k join banks b on b.bank=k.bank where k.bank=? and k.number=?"
 
 

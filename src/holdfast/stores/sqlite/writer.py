@@ -57,6 +57,14 @@ class Gate:
         self._lock = threading.Lock()
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
+    def try_enter(self) -> bool:
+        """Take a place in the queue if one is free."""
+        with self._lock:
+            if self._free > 0:
+                self._free -= 1
+                return True
+            return False
+
     async def enter(self) -> None:
         """Take a place in the queue, waiting while it is full."""
         while True:
@@ -129,7 +137,8 @@ class Writer:
         return cast("T", await self._hand_over(Request(loop, loop.create_future(), job=job)))
 
     async def _hand_over(self, request: Request) -> object:
-        await self._gate.enter()
+        if not self._gate.try_enter():
+            await self._gate.enter()
         with self._guard:
             if self._closed:
                 self._gate.leave(1)
@@ -348,6 +357,10 @@ class Writer:
 
 def _resolve(requests: list[Request]) -> None:
     """Tell the callers, waking each event loop once."""
+    if len(requests) == 1:
+        with suppress(RuntimeError):  # as below
+            requests[0].loop.call_soon_threadsafe(_tell_all, requests)
+        return
     loops: dict[asyncio.AbstractEventLoop, list[Request]] = {}
     for request in requests:
         loops.setdefault(request.loop, []).append(request)
