@@ -25,6 +25,7 @@ class ChoreState(StrEnum):
 
 
 LIVE = frozenset((ChoreState.QUEUED, ChoreState.LEASED))
+OVER = frozenset((ChoreState.DONE, ChoreState.CANCELLED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

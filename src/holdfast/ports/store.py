@@ -210,6 +210,13 @@ class Chores(Protocol):
         """When the next chore or lease end is due; None when nothing waits."""
         ...
 
+    async def trim_chores(self, before_us: int) -> int:
+        """Remove chores of all spaces that were made before a time and are done or cancelled; how many.
+
+        What is queued, leased or dead stays, however old.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

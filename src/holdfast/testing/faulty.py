@@ -22,8 +22,8 @@ from holdfast.ports.store import CheckReport, Store, WordStats
 T = TypeVar("T")
 Method: TypeAlias = Literal[
     "commit", "load", "find", "versions", "keys", "head", "document", "documents", "document_versions", "words",
-    "nearest", "eligible", "fetch", "changes", "change", "lease", "renew", "release", "chores", "next_due_us", "check",
-    "residue", "backup", "settle", "erased", "aclose",
+    "nearest", "eligible", "fetch", "changes", "change", "lease", "renew", "release", "chores", "next_due_us",
+    "trim_chores", "check", "residue", "backup", "settle", "erased", "aclose",
 ]  # fmt: skip
 
 
@@ -165,6 +165,9 @@ class FaultyStore:
 
     async def next_due_us(self) -> int | None:
         return await self._through("next_due_us", self._inner.next_due_us())
+
+    async def trim_chores(self, before_us: int) -> int:
+        return await self._through("trim_chores", self._inner.trim_chores(before_us))
 
     async def check(self) -> CheckReport:
         return await self._through("check", self._inner.check())

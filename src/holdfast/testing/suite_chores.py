@@ -194,6 +194,37 @@ class ChoreLaws(Ground):
         )
         assert len(await store.chores(in_space(), limit=2)) == 2
 
+    async def test_trimming_removes_what_ended_and_is_old(self, bench: Bench) -> None:
+        """Done and cancelled chores made before a time are removed, in all spaces; the rest stays as it is."""
+        done, cancelled, dead, leased, queued = [await bench.enqueue(key=f"k{n}") for n in range(5)]
+        foreign = await bench.enqueue(space=OTHER_SPACE)
+        await bench.lease(limit=4)
+        await bench.commit(Finish(done, 1), Drop(cancelled), Fail(dead, 1, "no", None))
+        await bench.commit(Drop(foreign), space=OTHER_SPACE)
+        bench.clock.advance(days=1)
+        later = await bench.enqueue(key="later")
+        await bench.commit(Drop(later))
+        made = (await bench.chore(later)).created_us
+        kept = {chore.id: chore for chore in await bench.store.chores(in_space())}
+        changes = await bench.store.changes(in_space())
+        assert await bench.store.trim_chores(START_US) == 0
+        assert await bench.store.trim_chores(made) == 3
+        assert await bench.store.trim_chores(made) == 0
+        left = {chore.id: chore for chore in await bench.store.chores(in_space())}
+        assert left == {chore: kept[chore] for chore in (dead, leased, queued, later)}
+        assert await bench.store.chores(in_space(OTHER_SPACE)) == []
+        assert await bench.store.changes(in_space()) == changes
+        await bench.refused(ChoreNotFound, Drop(done))
+
+    async def test_trimming_removes_any_number(self, bench: Bench) -> None:
+        """A trim removes everything that it should, however much that is."""
+        chores = [bench.make.enqueue() for _ in range(2_000)]
+        await bench.commit(*chores)
+        await bench.commit(*(Drop(chore.draft.id) for chore in chores))
+        bench.clock.advance(days=1)
+        assert await bench.store.trim_chores(bench.clock.now_us()) == 2_000
+        assert await bench.store.chores(in_space()) == []
+
     async def test_chores_are_listed_by_kind(self, bench: Bench) -> None:
         """Chores are listed of the kinds asked for; no kind given, no chore; the limit counts what is asked for."""
         first = await bench.enqueue("extract")

@@ -183,6 +183,10 @@ class MemoryStore:
         with self._open() as tables:
             return chores.next_due_us(tables)
 
+    async def trim_chores(self, before_us: int) -> int:
+        with self._open() as tables:
+            return chores.trim(tables, before_us)
+
     async def check(self) -> CheckReport:
         with self._open() as tables:
             return upkeep.check(tables)

@@ -49,6 +49,12 @@ _TAKE: Final = (
     " returning " + columns.CHORE
 )
 _RELEASE: Final = "update chores set state='queued', attempts=attempts-1, lease_until=null where state='leased' and worker=? returning id"
+TRIMMED: Final = 1_000
+"""How many chores are removed in one transaction: others write in between."""
+_TRIM: Final = (
+    "delete from chores where id in (select id from chores where created<? and state in ('done', 'cancelled') limit 1000)"
+    " returning id"
+)
 _RENEW: Final = "update chores set lease_until=? where id=? and token=? and state='leased' returning id"
 
 
@@ -171,6 +177,11 @@ def _first_of_places(due: Iterable[Record], busy: set[Record], limit: int) -> li
 def release(connection: Connection, worker: str) -> int:
     """Give back what a worker holds; inside the open transaction."""
     return len(connection.execute(_RELEASE, (worker,)).fetchall())
+
+
+def trim(connection: Connection, before_us: int) -> int:
+    """Remove some of what ended and is old; inside the open transaction."""
+    return len(connection.execute(_TRIM, (before_us,)).fetchall())
 
 
 def renew(connection: Connection, chore: str, token: int, until_us: int) -> None:

@@ -283,6 +283,16 @@ class SqliteStore:
         """See ``Chores.next_due_us``."""
         return await self._read(record_reads.next_due_us)
 
+    async def trim_chores(self, before_us: int) -> int:
+        """See ``Chores.trim_chores``."""
+        from holdfast.stores.sqlite import chore_rows  # with the first write
+
+        removed = slice_of = 0
+        while removed == slice_of:
+            slice_of += chore_rows.TRIMMED
+            removed += await self._writing().run(lambda ledger: chore_rows.trim(ledger.connection, before_us))
+        return removed
+
     # Upkeep
 
     async def check(self) -> CheckReport:
