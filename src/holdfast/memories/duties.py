@@ -97,7 +97,7 @@ class Duties:
             clock=core.clock,
             make_id=core.make_id,
             jitter=lambda: 0.5 + bits(16) / (1 << 17),
-            kinds=known_kinds(),
+            kinds=known_kinds(core),
         )
         return Worker(means, f"{os.getpid()}-{bits(32):08x}")
 

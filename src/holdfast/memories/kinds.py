@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from holdfast.chores.kinds import Kinds
+from holdfast.memories.core import Core
+from holdfast.memories.retention import Retention
 
 
-def known_kinds() -> Kinds:
+def known_kinds(core: Core) -> Kinds:
     """What the worker of a memory can do."""
-    return Kinds()
+    kinds = Kinds()
+    Retention(core).join(kinds)
+    return kinds
