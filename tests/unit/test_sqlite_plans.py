@@ -26,4 +26,5 @@ async def test_a_key_is_found_by_its_name(tmp_path: Path, sql: str) -> None:
     assert plan[0].startswith(
         ("SEARCH keys USING INDEX keys_key", "SEARCH keys USING COVERING INDEX keys_key")
     )
-    assert not any("TEMP B-TREE" in step for step in plan)
+    # Ranges of one key may be sorted, never the keys of a bank.
+    assert not any(step.startswith("USE TEMP B-TREE FOR ORDER BY") for step in plan)

@@ -210,13 +210,6 @@ class Chores(Protocol):
         """When the next chore or lease end is due; None when nothing waits."""
         ...
 
-    async def trim_chores(self, before_us: int) -> int:
-        """Remove chores of all spaces that were made before a time and are done or cancelled; how many.
-
-        What is queued, leased or dead stays, however old.
-        """
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -240,8 +233,24 @@ class CheckReport:
         return not self.findings
 
 
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """How large a store is: bytes by what they hold, and how many records there are of each kind, in all spaces."""
+
+    bytes: Mapping[str, int]
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """Records of one space whose time has passed."""
+
+    space: str
+    ids: tuple[str, ...]
+
+
 class Upkeep(Protocol):
-    """Looking after the store itself."""
+    """Looking after the store itself, over all spaces: for whoever runs it, never for whoever uses a space."""
 
     async def check(self) -> CheckReport:
         """Compare stored records with their hashes, and the indexes with the records."""
@@ -262,8 +271,47 @@ class Upkeep(Protocol):
         """
         ...
 
+    async def unsettled(self) -> Mapping[str, tuple[str, ...]]:
+        """Receipts, by id, of which a byte may still be in the files, and what each waits for.
+
+        ``settle`` finishes them, now or after the process was killed half-way.
+        """
+        ...
+
     async def erased(self, scope: Scope, ids: Sequence[str]) -> set[str]:
         """Those of the ids that a forget has removed (their tombstones)."""
+        ...
+
+    async def spaces(self) -> list[str]:
+        """The spaces that hold anything, by code points."""
+        ...
+
+    async def overdue(
+        self, *, expired_before_us: int, deleted_before_us: int, limit: int = 1000
+    ) -> list[Overdue]:
+        """Entries and documents that expired, and entries that were deleted and not restored, before these times.
+
+        By space, at most so many ids in all. What a forget erases comes no more, so that asking again goes on.
+        """
+        ...
+
+    async def trim_journal(self, before_us: int) -> int:
+        """Remove the changes that were recorded before a time, and return how many; their records stay.
+
+        The newest change of each space stays, and idempotency keys of that time go. A cursor goes on where it was.
+        """
+        ...
+
+    async def trim_chores(self, before_us: int) -> int:
+        """Remove chores that were done or cancelled and were made before a time, and return how many."""
+        ...
+
+    async def stats(self) -> StoreStats:
+        """Count bytes by what they hold, and records of each kind, over all spaces."""
+        ...
+
+    async def compact(self) -> None:
+        """Give space back that nothing uses. Takes time in proportion to the store; writers may wait meanwhile."""
         ...
 
     async def aclose(self) -> None:

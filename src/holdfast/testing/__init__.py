@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["FaultyStore", "Maker", "ManualClock", "StoreSuite", "machine_for"]
 
 _PARTS = (
-    "chores", "commit", "documents", "entries", "forget", "ground", "journal", "load", "running", "search",
+    "chores", "commit", "documents", "entries", "forget", "ground", "journal", "keeping", "load", "running", "search",
 )  # fmt: skip
 _LATE = {"StoreSuite": "holdfast.testing.suite", "machine_for": "holdfast.testing.machine"}
 

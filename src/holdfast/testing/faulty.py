@@ -17,13 +17,14 @@ from holdfast.model.forget import OriginMatch
 from holdfast.model.journal import Change
 from holdfast.model.scope import Scope
 from holdfast.model.window import EntryPage, KeyInfo, Window
-from holdfast.ports.store import CheckReport, Store, WordStats
+from holdfast.ports.store import CheckReport, Overdue, Store, StoreStats, WordStats
 
 T = TypeVar("T")
 Method: TypeAlias = Literal[
     "commit", "load", "find", "versions", "keys", "head", "document", "documents", "document_versions", "words",
-    "nearest", "eligible", "fetch", "changes", "change", "lease", "renew", "release", "chores", "next_due_us",
-    "trim_chores", "check", "residue", "backup", "settle", "erased", "aclose",
+    "nearest", "eligible", "fetch", "changes", "change", "lease", "renew", "release", "chores", "next_due_us", "check",
+    "residue", "backup", "settle", "unsettled", "erased", "spaces", "overdue", "trim_journal", "trim_chores", "stats",
+    "compact", "aclose",
 ]  # fmt: skip
 
 
@@ -166,9 +167,6 @@ class FaultyStore:
     async def next_due_us(self) -> int | None:
         return await self._through("next_due_us", self._inner.next_due_us())
 
-    async def trim_chores(self, before_us: int) -> int:
-        return await self._through("trim_chores", self._inner.trim_chores(before_us))
-
     async def check(self) -> CheckReport:
         return await self._through("check", self._inner.check())
 
@@ -181,8 +179,34 @@ class FaultyStore:
     async def settle(self) -> None:
         await self._through("settle", self._inner.settle())
 
+    async def unsettled(self) -> Mapping[str, tuple[str, ...]]:
+        return await self._through("unsettled", self._inner.unsettled())
+
     async def erased(self, scope: Scope, ids: Sequence[str]) -> set[str]:
         return await self._through("erased", self._inner.erased(scope, ids))
+
+    async def spaces(self) -> list[str]:
+        return await self._through("spaces", self._inner.spaces())
+
+    async def overdue(
+        self, *, expired_before_us: int, deleted_before_us: int, limit: int = 1000
+    ) -> list[Overdue]:
+        work = self._inner.overdue(
+            expired_before_us=expired_before_us, deleted_before_us=deleted_before_us, limit=limit
+        )
+        return await self._through("overdue", work)
+
+    async def trim_journal(self, before_us: int) -> int:
+        return await self._through("trim_journal", self._inner.trim_journal(before_us))
+
+    async def trim_chores(self, before_us: int) -> int:
+        return await self._through("trim_chores", self._inner.trim_chores(before_us))
+
+    async def stats(self) -> StoreStats:
+        return await self._through("stats", self._inner.stats())
+
+    async def compact(self) -> None:
+        await self._through("compact", self._inner.compact())
 
     async def aclose(self) -> None:
         await self._through("aclose", self._inner.aclose())

@@ -8,6 +8,7 @@ from holdfast.testing.suite_documents import DocumentLaws
 from holdfast.testing.suite_entries import AppendLaws, VersionLaws
 from holdfast.testing.suite_forget import CascadeLaws, ErasureLaws, SelectLaws
 from holdfast.testing.suite_journal import JournalLaws, StepLaws
+from holdfast.testing.suite_keeping import KeepingLaws
 from holdfast.testing.suite_load import FindLaws, LoadLaws, PastLaws
 from holdfast.testing.suite_running import BoundaryLaws, RunningLaws, ValueLaws
 from holdfast.testing.suite_search import RowLaws, VectorLaws, WordLaws
@@ -22,7 +23,7 @@ class StoreSuite(
     StepLaws, JournalLaws,
     ChoreLaws, LeaseLaws,
     SelectLaws, CascadeLaws, ErasureLaws,
-    BoundaryLaws, ValueLaws, RunningLaws,
+    BoundaryLaws, ValueLaws, RunningLaws, KeepingLaws,
 ):  # fmt: skip
     """What every engine keeps to, as tests: a subclass gives the fixture ``store``, which may ask for ``clock``.
 

@@ -427,5 +427,12 @@ def all_calls(store: Store) -> list[Callable[[], Awaitable[object]]]:
         store.check,
         lambda: store.residue([b"x"]),
         store.settle,
+        store.unsettled,
         lambda: store.erased(space, [some_id]),
+        store.spaces,
+        lambda: store.overdue(expired_before_us=0, deleted_before_us=0),
+        lambda: store.trim_journal(0),
+        lambda: store.trim_chores(0),
+        store.stats,
+        store.compact,
     ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.errors import LeaseLost
-from holdfast.model.chore import OVER, Chore, ChoreState
+from holdfast.model.chore import Chore, ChoreState
 from holdfast.model.scope import Place, Scope
 from holdfast.stores.memory.tables import ChoreRecord, Tables, Undo
 from holdfast.stores.memory.writing import in_state
@@ -93,18 +93,6 @@ def next_due_us(tables: Tables) -> int | None:
         (chore.due_us if chore.lease_until_us is None else chore.lease_until_us for chore in waiting),
         default=None,
     )
-
-
-def trim(tables: Tables, before_us: int) -> int:
-    """Remove what ended and is old."""
-    old = [
-        chore_id
-        for chore_id, record in tables.chores.items()
-        if record.bare.state in OVER and record.bare.created_us < before_us
-    ]
-    for chore_id in old:
-        del tables.chores[chore_id]
-    return len(old)
 
 
 def _running(chore: Chore, now_us: int) -> bool:

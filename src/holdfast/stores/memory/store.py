@@ -17,7 +17,7 @@ from holdfast.model.journal import Change
 from holdfast.model.scope import Scope
 from holdfast.model.window import EntryPage, KeyInfo, Window
 from holdfast.ports.clock import Clock
-from holdfast.ports.store import CheckReport, Store, WordStats
+from holdfast.ports.store import CheckReport, Overdue, Store, StoreStats, WordStats
 from holdfast.stores.memory import chores, upkeep
 from holdfast.stores.memory.commits import commit
 from holdfast.stores.memory.reading import Reader, within
@@ -183,10 +183,6 @@ class MemoryStore:
         with self._open() as tables:
             return chores.next_due_us(tables)
 
-    async def trim_chores(self, before_us: int) -> int:
-        with self._open() as tables:
-            return chores.trim(tables, before_us)
-
     async def check(self) -> CheckReport:
         with self._open() as tables:
             return upkeep.check(tables)
@@ -209,9 +205,41 @@ class MemoryStore:
         with self._open():
             return
 
+    async def unsettled(self) -> Mapping[str, tuple[str, ...]]:
+        """None ever: what was forgotten is gone at once."""
+        with self._open():
+            return {}
+
     async def erased(self, scope: Scope, ids: Sequence[str]) -> set[str]:
         with self._open() as tables:
             return {record_id for record_id in ids if tables.erased.get(record_id) == scope.space}
+
+    async def spaces(self) -> list[str]:
+        with self._open() as tables:
+            return upkeep.spaces(tables)
+
+    async def overdue(
+        self, *, expired_before_us: int, deleted_before_us: int, limit: int = 1000
+    ) -> list[Overdue]:
+        with self._open() as tables:
+            return upkeep.overdue(tables, expired_before_us, deleted_before_us, limit)
+
+    async def trim_journal(self, before_us: int) -> int:
+        with self._open() as tables:
+            return upkeep.trim_journal(tables, before_us)
+
+    async def trim_chores(self, before_us: int) -> int:
+        with self._open() as tables:
+            return upkeep.trim_chores(tables, before_us)
+
+    async def stats(self) -> StoreStats:
+        with self._open() as tables:
+            return upkeep.stats(tables)
+
+    async def compact(self) -> None:
+        """Nothing to do: what is not used is not held."""
+        with self._open():
+            return
 
     async def aclose(self) -> None:
         if os.getpid() == self._process:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.model.chore import LIVE
-from holdfast.ports.store import CheckReport, Finding
+from holdfast.model.chore import LIVE, OVER
+from holdfast.model.entry import Reason
+from holdfast.ports.store import CheckReport, Finding, Overdue, StoreStats
 from holdfast.rules.words import index_terms
 from holdfast.stores.memory.tables import EntryRecord, Tables, Versions
 
@@ -28,6 +29,97 @@ def check(tables: Tables) -> CheckReport:
 def residue(tables: Tables, needles: Sequence[bytes]) -> int:
     """Occurrences of the needles in all text that is held."""
     return sum(text.encode().count(needle) for text in _texts(tables) for needle in needles if needle)
+
+
+def spaces(tables: Tables) -> list[str]:
+    """The spaces that hold anything."""
+    found = {versions[0].bare.space for versions in tables.entries.values()}
+    found.update(space for space, _ in tables.document_refs.values())
+    found.update(record.bare.space for record in tables.chores.values())
+    return sorted(found)
+
+
+def overdue(tables: Tables, expired_before_us: int, deleted_before_us: int, limit: int) -> list[Overdue]:
+    """Records whose time has passed, by space."""
+    found: dict[str, list[str]] = {}
+    for count, (space, record_id) in enumerate(_passed(tables, expired_before_us, deleted_before_us)):
+        if count == limit:
+            break
+        found.setdefault(space, []).append(record_id)
+    return [Overdue(space, tuple(ids)) for space, ids in sorted(found.items())]
+
+
+def _passed(tables: Tables, expired_before_us: int, deleted_before_us: int) -> Iterator[tuple[str, str]]:
+    for entry_id, versions in tables.entries.items():
+        newest = versions[-1].bare
+        retired = newest.retired
+        if retired is None:
+            if newest.expires_us is not None and newest.expires_us < expired_before_us:
+                yield newest.space, entry_id
+        elif retired.reason is Reason.DELETED and retired.at_us < deleted_before_us:
+            yield newest.space, entry_id
+    for document_id, (space, ref) in tables.document_refs.items():
+        document = tables.document_versions(space, ref)[-1].bare
+        expires_us = document.expires_us
+        if document.ended_us is None and expires_us is not None and expires_us < expired_before_us:
+            yield space, document_id
+
+
+def trim_journal(tables: Tables, before_us: int) -> int:
+    """Remove old changes; the newest of each space stays."""
+    removed = 0
+    for space, changes in tables.feeds.items():
+        kept = [change for change in changes[:-1] if change.at_us >= before_us] + changes[-1:]
+        for change in set(changes).difference(kept):
+            del tables.changes[change.id]
+        removed += len(changes) - len(kept)
+        tables.feeds[space] = kept
+    return removed
+
+
+def trim_chores(tables: Tables, before_us: int) -> int:
+    """Remove chores that came to a good end."""
+    old = [
+        chore_id
+        for chore_id, record in tables.chores.items()
+        if record.bare.state in OVER and record.bare.created_us < before_us
+    ]
+    for chore_id in old:
+        del tables.chores[chore_id]
+    return len(old)
+
+
+def stats(tables: Tables) -> StoreStats:
+    """The text that is held, counted as UTF-8, and the records."""
+    texts = {
+        "entries": sum(
+            len(text.encode())
+            for versions in tables.entries.values()
+            for record in versions
+            for text in (record.bare.content, record.metadata)
+        ),
+        "vectors": sum(
+            len(vector.data)
+            for versions in tables.entries.values()
+            for record in versions
+            for vector in record.vectors
+        ),
+        "documents": sum(
+            len(record.value.encode())
+            for names in tables.documents.values()
+            for versions in names.values()
+            for record in versions
+        ),
+    }
+    counts = {
+        "entries": sum(versions[-1].bare.retired is None for versions in tables.entries.values()),
+        "versions": len(tables.rows),
+        "documents": len(tables.document_refs),
+        "chores": len(tables.chores),
+        "changes": len(tables.changes),
+        "tombstones": len(tables.erased),
+    }
+    return StoreStats(texts, counts)
 
 
 def _check_entries(tables: Tables) -> Iterator[tuple[str, str]]:

@@ -15,14 +15,14 @@ from holdfast.model.ids import is_id
 from holdfast.model.journal import Step, Verb
 from holdfast.model.values import dump_json
 from holdfast.stores.sqlite import columns
-from holdfast.stores.sqlite.codec import chore_of
+from holdfast.stores.sqlite.codec import chore_of, row_hash
 from holdfast.stores.sqlite.db import Column, Connection, Record
 from holdfast.stores.sqlite.ledger import Ledger, Work
 
 _LIVE: Final = (
     "select id from chores where space=? and bank=? and key=? and dedupe=? and state in ('queued', 'leased')"
 )
-_PUT: Final = "insert into chores values(?,?,?,?,?,?,?,'queued',0,?,?,0,null,null,null,?,?)"
+_PUT: Final = "insert into chores values(?,?,?,?,?,?,?,'queued',0,?,?,0,null,null,null,?,?,?)"
 _STATE: Final = "select state, token from chores where id=? and space=?"
 _FINISH: Final = "update chores set state='done', lease_until=null, change=? where id=?"
 _REQUEUE: Final = (
@@ -49,12 +49,6 @@ _TAKE: Final = (
     " returning " + columns.CHORE
 )
 _RELEASE: Final = "update chores set state='queued', attempts=attempts-1, lease_until=null where state='leased' and worker=? returning id"
-TRIMMED: Final = 1_000
-"""How many chores are removed in one transaction: others write in between."""
-_TRIM: Final = (
-    "delete from chores where id in (select id from chores where created<? and state in ('done', 'cancelled') limit 1000)"
-    " returning id"
-)
 _RENEW: Final = "update chores set lease_until=? where id=? and token=? and state='leased' returning id"
 
 
@@ -104,16 +98,20 @@ def _enqueue(ledger: Ledger, work: Work, operation: Enqueue) -> None:
             work.steps.append(Step("enqueue", reference, 1, 1))
             return
     payload = None if draft.payload is None else dump_json(draft.payload)
-    row = (
-        bytes.fromhex(draft.id), space, draft.place.bank, draft.place.key, draft.kind, draft.dedupe, payload,
-        draft.max_attempts, draft.due_us, work.at, work.change,
-    )  # fmt: skip
+    names = bytes.fromhex(draft.id), space, draft.place.bank, draft.place.key, draft.kind
+    guard = chore_hash(*names, draft.dedupe, payload, draft.max_attempts, work.at)
+    row = (*names, draft.dedupe, payload, draft.max_attempts, draft.due_us, work.at, work.change, guard)
     try:
         ledger.connection.execute(_PUT, row)
     except apsw.ConstraintError as error:
         raise AlreadyExists("a chore with this id exists already", hint="make a new id") from error
     work.placed.append(Placed(draft.id, 0, 1))
     work.steps.append(Step("enqueue", draft.id, 0, 1))
+
+
+def chore_hash(*columns: Column) -> bytes:
+    """The guard of a chore: of ``id, space, bank, key, kind, dedupe, payload, max_attempts, created``."""
+    return row_hash(*columns)
 
 
 def _find(ledger: Ledger, work: Work, chore: str) -> tuple[str, int]:
@@ -177,11 +175,6 @@ def _first_of_places(due: Iterable[Record], busy: set[Record], limit: int) -> li
 def release(connection: Connection, worker: str) -> int:
     """Give back what a worker holds; inside the open transaction."""
     return len(connection.execute(_RELEASE, (worker,)).fetchall())
-
-
-def trim(connection: Connection, before_us: int) -> int:
-    """Remove some of what ended and is old; inside the open transaction."""
-    return len(connection.execute(_TRIM, (before_us,)).fetchall())
 
 
 def renew(connection: Connection, chore: str, token: int, until_us: int) -> None:

@@ -52,6 +52,10 @@ class Connection(Protocol):
         """How long to wait for a lock."""
         ...
 
+    def create_scalar_function(self, name: str, function: Callable[..., Column], /) -> None:
+        """Make a function known to statements."""
+        ...
+
     def set_wal_hook(self, hook: Callable[[Connection, str, int], int], /) -> None:
         """Call with the number of pages in the log after each commit."""
         ...

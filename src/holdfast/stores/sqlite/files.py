@@ -14,10 +14,10 @@ import apsw
 from holdfast.errors import EmbedderMismatch, StoreFailed, StoreReadOnly, StoreUnsupported
 from holdfast.stores.sqlite.db import Connection, open_connection
 from holdfast.stores.sqlite.layout import Layout
+from holdfast.stores.sqlite.migrations import SCHEMA, migrate
 from holdfast.stores.sqlite.reindex import analyser, make_words_anew, up_to_date
 
 APPLICATION: Final = 0x484F4C44  # "HOLD"
-SCHEMA: Final = 1
 BUSY_MS: Final = 10_000
 _NETWORK: Final = frozenset(
     (
@@ -128,7 +128,10 @@ def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout,
         application = _number(connection, "pragma application_id")
         version = _number(connection, "pragma user_version")
         if application == APPLICATION:
-            _accept(path, version)
+            _accept(path, version, readonly=readonly)
+            if version < SCHEMA:
+                with lock.held():
+                    migrate(connection, path)
             _accept_layout(connection, path, layout)
             if not readonly and not up_to_date(connection):
                 with lock.held():
@@ -165,7 +168,7 @@ def _create(connection: Connection, layout: Layout) -> None:
         connection.execute("insert into meta values('salt', randomblob(16)), ('quantisation', 'int8')")
         connection.execute("insert into meta values('layout', ?), ('analyser', ?)", (layout.name, analyser()))
         connection.execute("pragma application_id=1213156420")
-        connection.execute("pragma user_version=1")
+        connection.execute("pragma user_version=2")  # as migrations.SCHEMA
 
 
 def _in_transaction(connection: Connection, work: Callable[[], None]) -> None:
@@ -188,12 +191,18 @@ def _accept_layout(connection: Connection, path: Path, layout: Layout) -> None:
         )
 
 
-def _accept(path: Path, version: int) -> None:
+def _accept(path: Path, version: int, *, readonly: bool) -> None:
     if version > SCHEMA:
         raise StoreUnsupported(
             f"{path} was written by a newer holdfast (schema {version}, this one knows {SCHEMA})",
             code="schema_newer",
             hint="upgrade holdfast",
+        )
+    if version < SCHEMA and readonly:
+        raise StoreUnsupported(
+            f"{path} was written by an older holdfast (schema {version}, this one needs {SCHEMA})",
+            code="schema_older",
+            hint="open it once without ?mode=ro: it is brought up to date, after a copy was made beside it",
         )
 
 

@@ -15,6 +15,7 @@ from holdfast.model.scope import Place
 from holdfast.model.values import JsonValue, dump_json, load_json
 from holdfast.rules.cascade import Cascade, Derived, cascade, names_any, trimmed_sources
 from holdfast.stores.sqlite import columns, document_rows, entry_rows
+from holdfast.stores.sqlite.chore_rows import chore_hash
 from holdfast.stores.sqlite.codec import KINDS, origin_column, origin_of
 from holdfast.stores.sqlite.db import Column, Record
 from holdfast.stores.sqlite.ledger import Ledger, Work, entry_hash
@@ -57,9 +58,9 @@ _SET_ORIGIN: Final = "update entries set origin=?, hash=? where row=?"
 _SET_PAST_ORIGIN: Final = "update past set origin=?, hash=? where number=?"
 _HIDDEN_BY: Final = "select distinct id from past where by_entry=? and reason='hidden'"
 _NEWEST: Final = "select by_entry, reason from past where id=? order by version desc limit 1"
-_CHORES: Final = "select id, bank, key, payload, state from chores where space=?"
+_CHORES: Final = "select id, bank, key, payload, kind, max_attempts, created from chores where space=?"
 _CLEAR_CHORE: Final = (
-    "update chores set payload=null, last_error=null, dedupe=null, worker=null, change=?, lease_until=case when state in ('queued','leased') then null else"
+    "update chores set payload=null, last_error=null, dedupe=null, worker=null, change=?, hash=?, lease_until=case when state in ('queued','leased') then null else"
     " lease_until end, state=case when state in ('queued','leased') then 'cancelled' else state end where id=?"
 )
 _IN_ROWS: Final = (
@@ -345,7 +346,8 @@ def _release_key(ledger: Ledger, space: str, place: Place, seq: int) -> None:
 def _clear_chores(ledger: Ledger, work: Work, selector: Selector, gone: frozenset[str]) -> int:
     by_place = not selector.ids and selector.origin is None and selector.created_before_us is None
     cleared = 0
-    for name, bank, key, payload, _ in ledger.connection.execute(_CHORES, (work.batch.space,)).fetchall():
+    for found in ledger.connection.execute(_CHORES, (work.batch.space,)).fetchall():
+        name, bank, key, payload, kind, attempts, created = found
         at_place = (
             by_place
             and (selector.bank is None or bank == selector.bank)
@@ -353,7 +355,8 @@ def _clear_chores(ledger: Ledger, work: Work, selector: Selector, gone: frozense
             and (selector.subject is None or key == selector.subject)
         )
         if at_place or (payload is not None and names_any(load_json(cast("str", payload)), gone)):
-            ledger.connection.execute(_CLEAR_CHORE, (work.change, name))
+            guard = chore_hash(name, work.batch.space, bank, key, kind, None, None, attempts, created)
+            ledger.connection.execute(_CLEAR_CHORE, (work.change, guard, name))
             cleared += 1
     return cleared
 

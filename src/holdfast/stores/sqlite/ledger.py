@@ -65,10 +65,10 @@ _KEY: Final = (
     "select number, base, high, disordered from keys where bank=? and key=? order by base desc limit 1"
 )
 _KEY_LOWS: Final = "select number, base from keys where bank=? and key=? order by base"
-_PUT_BANK: Final = "insert into banks(bank, space, name, next_key) values(?,?,?,0)"
+_PUT_BANK: Final = "insert into banks values(?,?,?,0,?)"
 _NEXT_BANK: Final = "select coalesce(max(bank)+1, 1) from banks"
 _NEXT_KEY: Final = "update banks set next_key=next_key+1 where bank=? returning next_key-1"
-_PUT_KEY: Final = "insert into keys values(?,?,?,?,?,0)"
+_PUT_KEY: Final = "insert into keys values(?,?,?,?,?,0,?)"
 _SPENT: Final = "select high from spent where bank=? and name=?"
 _UNSPEND: Final = "delete from spent where bank=? and name=?"
 _DISORDER: Final = "update keys set disordered=1 where bank=? and key=?"
@@ -489,7 +489,7 @@ class Ledger:
             if not number:
                 return PlaceState(-1, [], 0, 0, 0, disordered=False)
             bank = self.layout.check_bank(cast("int", self.connection.execute(_NEXT_BANK).get))
-            self.connection.execute(_PUT_BANK, (bank, space, place.bank))
+            self.connection.execute(_PUT_BANK, (bank, space, place.bank, row_hash(bank, space, place.bank)))
         found = self.connection.execute(_KEY, (bank, place.key)).fetchone()
         if found is None:
             return self._new_place(bank, place.key, number=number)
@@ -523,7 +523,8 @@ class Ledger:
 
     def _number_key(self, bank: int, key: str, base: int, high: int) -> KeyRange:
         number = self.layout.check_key(cast("int", self.connection.execute(_NEXT_KEY, (bank,)).get))
-        self.connection.execute(_PUT_KEY, (bank, number, key, base, high))
+        guard = row_hash(bank, number, key, base)
+        self.connection.execute(_PUT_KEY, (bank, number, key, base, high, guard))
         return KeyRange(*self.layout.key_rows(bank, number), base)
 
     def _next_range(self, state: PlaceState, place: Place) -> KeyRange:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from holdfast.stores.sqlite.codec import row_hash
-from holdfast.stores.sqlite.db import Connection
+from holdfast.stores.sqlite.db import Connection, Record
 
 _TAIL: Final = "select row, length, vectors, scales from tail where row between ? and ? order by row"
 _TAIL_CLEAR: Final = "delete from tail where row=?"
-_TAIL_PUT: Final = "insert into tail values(?,?,?,?)"
+_TAIL_PUT: Final = "insert into tail values(?,?,?,?,?)"
 _PAGE_PUT: Final = "insert into pages values(?,?,?,?,?,?,?,?)"
 _VECTORS_PUT: Final = "insert into vectors values(?,?,?,?)"
 _PAGES: Final = "select first, rows, lengths, chunks from pages where first between ? and ? order by first"
@@ -42,7 +42,13 @@ def tail_of(connection: Connection, low: int, high: int) -> list[Slot]:
 
 def write_tail(connection: Connection, slots: Iterable[Slot]) -> None:
     """Add slots to the tail."""
-    connection.executemany(_TAIL_PUT, [(slot.row, slot.length, slot.vectors, slot.scales) for slot in slots])
+    connection.executemany(_TAIL_PUT, [tail_record(slot) for slot in slots])
+
+
+def tail_record(slot: Slot) -> Record:
+    """A slot as the tail holds it: with its guard."""
+    columns = (slot.row, slot.length, slot.vectors, slot.scales)
+    return *columns, row_hash(*columns)
 
 
 def write_page(connection: Connection, slots: Sequence[Slot]) -> None:

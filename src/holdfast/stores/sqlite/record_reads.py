@@ -45,6 +45,7 @@ _NEXT_DUE: Final = (
     "select min(due) from (select min(due) as due from chores where state='queued'"
     " union all select min(lease_until) from chores where state='leased')"
 )
+_UNSETTLED: Final = "select receipt, rewritten from unsettled order by receipt"
 _ERASED: Final = "select 1 from tombstones where id=? and space=?"
 
 
@@ -131,6 +132,14 @@ def chores(
 def next_due_us(reading: Reading) -> int | None:
     """When something is due next."""
     return cast("int | None", reading.connection.execute(_NEXT_DUE).get)
+
+
+def unsettled(reading: Reading) -> dict[str, tuple[str, ...]]:
+    """Receipts that are not complete, with what each waits for."""
+    return {
+        cast("bytes", receipt).hex(): ("wal",) if rewritten else ("pages", "wal")
+        for receipt, rewritten in reading.connection.execute(_UNSETTLED)
+    }
 
 
 def erased(reading: Reading, scope: Scope, ids: Sequence[str]) -> set[str]:

@@ -1,10 +1,11 @@
 -- Row ids place bank, key and seq in order, so that one key is one range in entries, tail, pages, vectors and words.
 create table meta(name text primary key, value) without rowid;
 create table banks(
-  bank integer primary key, space text not null, name text not null, next_key integer not null, unique(space, name));
+  bank integer primary key, space text not null, name text not null, next_key integer not null, hash blob,
+  unique(space, name));
 create table keys(
   bank integer not null, number integer not null, key text not null, base integer not null, high integer not null,
-  disordered integer not null, primary key(bank, number)) without rowid;
+  disordered integer not null, hash blob, primary key(bank, number)) without rowid;
 create unique index keys_key on keys(bank, key, base);
 create table spent(bank integer not null, name blob not null, high integer not null, primary key(bank, name)) without rowid;
 
@@ -44,7 +45,7 @@ create virtual table past_words using fts5(
 insert into words(words, rank) values('secure-delete', 1);
 insert into past_words(past_words, rank) values('secure-delete', 1);
 
-create table tail(row integer primary key, length integer not null, vectors blob, scales blob);
+create table tail(row integer primary key, length integer not null, vectors blob, scales blob, hash blob);
 create table pages(
   first integer primary key, last integer not null, count integer not null, terms integer not null,
   rows blob not null, lengths blob not null, chunks blob not null, hash blob not null);
@@ -78,8 +79,12 @@ create table chores(
   id blob primary key, space text not null, bank text not null, key text not null, kind text not null, dedupe text,
   payload text, state text not null, attempts integer not null, max_attempts integer not null, due integer not null,
   token integer not null, lease_until integer, worker text, last_error text, created integer not null,
-  change blob not null) without rowid;
+  change blob not null, hash blob) without rowid;
 create unique index chores_dedupe on chores(space, bank, key, dedupe) where dedupe is not null and state in ('queued', 'leased');
 create index chores_due on chores(due, id) where state = 'queued';
 create index chores_leased on chores(lease_until) where state = 'leased';
 create index chores_place on chores(space, bank, key);
+
+-- Forgets of which a byte may still be in the files, and copies of the file that were made before them.
+create table unsettled(receipt blob primary key, at integer not null, rewritten integer not null) without rowid;
+create table backups(path text primary key, at integer not null) without rowid;

@@ -19,7 +19,7 @@ from holdfast.model.journal import Change
 from holdfast.model.scope import Scope
 from holdfast.model.window import EntryPage, KeyInfo, Window
 from holdfast.ports.clock import Clock
-from holdfast.ports.store import CheckReport, Store, WordStats
+from holdfast.ports.store import CheckReport, Overdue, Store, StoreStats, WordStats
 from holdfast.stores.sqlite import entry_reads, record_reads
 from holdfast.stores.sqlite.checkpoint import Checkpointer
 from holdfast.stores.sqlite.db import Connection
@@ -283,16 +283,6 @@ class SqliteStore:
         """See ``Chores.next_due_us``."""
         return await self._read(record_reads.next_due_us)
 
-    async def trim_chores(self, before_us: int) -> int:
-        """See ``Chores.trim_chores``."""
-        from holdfast.stores.sqlite import chore_rows  # with the first write
-
-        removed = slice_of = 0
-        while removed == slice_of:
-            slice_of += chore_rows.TRIMMED
-            removed += await self._writing().run(lambda ledger: chore_rows.trim(ledger.connection, before_us))
-        return removed
-
     # Upkeep
 
     async def check(self) -> CheckReport:
@@ -317,9 +307,51 @@ class SqliteStore:
         """See ``Upkeep.settle``."""
         await self._writing().settle()
 
+    async def unsettled(self) -> Mapping[str, tuple[str, ...]]:
+        """See ``Upkeep.unsettled``."""
+        return await self._read(record_reads.unsettled)
+
     async def erased(self, scope: Scope, ids: Sequence[str]) -> set[str]:
         """See ``Upkeep.erased``."""
         return await self._read(lambda reading: record_reads.erased(reading, scope, ids))
+
+    async def spaces(self) -> list[str]:
+        """See ``Upkeep.spaces``."""
+        from holdfast.stores.sqlite import running  # rarely used
+
+        return await self._read(running.spaces)
+
+    async def overdue(
+        self, *, expired_before_us: int, deleted_before_us: int, limit: int = 1000
+    ) -> list[Overdue]:
+        """See ``Upkeep.overdue``."""
+        from holdfast.stores.sqlite import running  # rarely used
+
+        return await self._read(
+            lambda reading: running.overdue(reading, expired_before_us, deleted_before_us, limit)
+        )
+
+    async def trim_journal(self, before_us: int) -> int:
+        """See ``Upkeep.trim_journal``."""
+        from holdfast.stores.sqlite import running  # rarely used
+
+        return await self._writing().run(lambda ledger: running.trim_journal(ledger.connection, before_us))
+
+    async def trim_chores(self, before_us: int) -> int:
+        """See ``Upkeep.trim_chores``."""
+        from holdfast.stores.sqlite import running  # rarely used
+
+        return await self._writing().run(lambda ledger: running.trim_chores(ledger.connection, before_us))
+
+    async def stats(self) -> StoreStats:
+        """See ``Upkeep.stats``."""
+        from holdfast.stores.sqlite import running  # rarely used
+
+        return await self._read(running.stats)
+
+    async def compact(self) -> None:
+        """See ``Upkeep.compact``."""
+        await self._writing().settle()
 
     async def aclose(self) -> None:
         """See ``Upkeep.aclose``."""
