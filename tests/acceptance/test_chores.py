@@ -265,7 +265,7 @@ async def test_wrong_calls(hf: holdfast.LocalHoldfast) -> None:
     assert await hf.chores.list(states=["dead", ChoreState.QUEUED]) == []
 
 
-async def test_who_only_reads_has_no_worker(tmp_path: Path) -> None:
+async def test_who_only_reads_has_no_worker(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with holdfast.open(tmp_path / "m.db", worker="manual") as hf:
         await Desk(hf).enqueue("x")
     async with holdfast.open(f"sqlite:///{tmp_path}/m.db?mode=ro") as reader:
@@ -273,6 +273,7 @@ async def test_who_only_reads_has_no_worker(tmp_path: Path) -> None:
         assert len(await reader.chores.pending()) == 1
         with refused("store_read_only", holdfast.StoreReadOnly):
             await reader.chores.drain()
+        assert caplog.records == []
         await asyncio.sleep(0.1)
         assert desk.ran == []
 

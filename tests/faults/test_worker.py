@@ -263,6 +263,21 @@ async def test_two_drains_of_one_worker_wait_for_each_other(shop: Shop) -> None:
     assert await first == 1
 
 
+async def test_a_chore_does_not_wait_for_chores(shop: Shop) -> None:
+    worker = shop.worker()
+
+    async def waiting(chore: Chore) -> Sequence[Operation]:
+        await shop.enqueue("made inside", key="bob")
+        assert await worker.drain() == 0
+        return (shop.effect(chore),)
+
+    shop.kinds.add("waiting", waiting)
+    await shop.enqueue(kind="waiting")
+    async with asyncio.timeout(2):
+        assert await worker.drain() == 2
+    assert sorted(await shop.effects()) == ["it", "made inside"]
+
+
 async def test_a_run_that_takes_too_long_is_a_failed_attempt(shop: Shop) -> None:
     async def endless(chore: Chore) -> Sequence[Operation]:
         await asyncio.sleep(30)

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 from holdfast.chores.failure import LOG, told
 from holdfast.chores.pace import Means
-from holdfast.chores.running import run
+from holdfast.chores.running import OVER, run
 from holdfast.errors import HoldfastError
 from holdfast.model.chore import Chore
 
@@ -140,5 +140,7 @@ class Shift:
     async def _hand_back(self) -> None:
         try:
             await self._means.store.release(self._name)
+        except OVER:
+            return
         except HoldfastError as error:
             LOG.warning("leases could not be handed back, and end by themselves: %s", told(error))

@@ -10,7 +10,7 @@ from typing import Final
 from holdfast.chores.failure import LOG, told
 from holdfast.chores.kinds import Due, Kinds, Sweep
 from holdfast.chores.pace import Means
-from holdfast.chores.running import OVER, commit, stopped
+from holdfast.chores.running import INSIDE, OVER, commit, stopped
 from holdfast.chores.shift import InHand, Shift
 from holdfast.model.batch import Enqueue
 from holdfast.model.chore import LIVE, Chore
@@ -54,7 +54,10 @@ class Worker:
         """Look for what is due by the state of the store, then run until nothing is due; how many chores ran.
 
         It also waits for what this worker runs elsewhere. After ``timeout`` seconds, what still runs is handed back.
+        Inside a chore it does nothing: a chore would wait for itself.
         """
+        if INSIDE.get():
+            return 0
         shift = self._shift()
         limit = asyncio.timeout(timeout)
         try:
@@ -69,7 +72,9 @@ class Worker:
         return shift.ran
 
     async def work_off(self) -> None:
-        """Run until nothing is due, without looking for more."""
+        """Run until nothing is due, without looking for more; nothing inside a chore, as in ``drain``."""
+        if INSIDE.get():
+            return
         shift = self._shift()
         try:
             await self._work_off(shift)

@@ -69,10 +69,7 @@ class Duties:
 
     async def _work_off(self) -> None:
         from holdfast.chores.failure import LOG, told
-        from holdfast.chores.running import INSIDE
 
-        if INSIDE.get():  # who runs this chore goes on with what it made due
-            return
         try:
             await self.worker.work_off()
         except HoldfastError as error:  # the commit itself is done
