@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
 import holdfast
+from holdfast.chores.pace import Pace
 from holdfast.memories.retention import JOURNAL_DAYS, SLICE, TRASH_DAYS
 from holdfast.model.batch import Batch, Commit, Forget
 from holdfast.model.chore import ChoreState
@@ -166,3 +169,18 @@ async def test_more_than_fits_into_a_batch_goes_slice_by_slice(
     assert await hf.chores.drain() == 1
     assert (forgets, await left(hf, notes), await hf.chores.pending()) == (4, [], [])
     assert len(await receipts(hf)) == 3
+
+
+async def test_in_the_background_nobody_has_to_ask(url: str, clock: ManualClock) -> None:
+    async with holdfast.open(url, clock=clock) as hf:
+        worker = hf._duties.worker
+        worker._means = replace(worker._means, pace=Pace(first_sweep=0.1, look=0.05))
+        notes = await hf.banks.create("notes", kind="general", retention_days=1)
+        await notes.add("a note", key="alice")
+        clock.advance(days=2)
+        async with asyncio.timeout(5):
+            while await left(hf, notes):  # noqa: ASYNC110 - what is looked at is in a store
+                await asyncio.sleep(0.02)
+            while [chore.state for chore in await hf.chores.list()] != ["done"]:
+                await asyncio.sleep(0.02)
+        assert [chore.kind for chore in await hf.space("~holdfast").chores.list()][-1] == "retention-sweep"

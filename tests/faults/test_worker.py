@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.chores.kinds import Due, Kinds, Sweep
+from holdfast.chores.kinds import Due, Kinds
 from holdfast.chores.pace import Means, Pace
 from holdfast.chores.worker import Worker
 from holdfast.errors import AlreadyExists, StoreFailed
-from holdfast.model.batch import Append, Forget, Operation
+from holdfast.model.batch import Append, Drop, Forget, Operation
 from holdfast.model.chore import LIVE, Chore, ChoreState
 from holdfast.model.entry import Draft
 from holdfast.model.forget import Selector
@@ -391,53 +391,104 @@ async def test_what_is_due_soon_is_run_in_time(shop: Shop) -> None:
     assert shop.clock.now_us() >= due_us
 
 
-def due(shop: Shop) -> Sweep:
-    async def look() -> Sequence[Due]:
-        return [Due("acme", shop.make.enqueue("mark", payload="swept", dedupe="sweep").draft)]
+class Look:
+    """A sweep that always finds one chore due, and counts how often it looked."""
 
-    return look
+    def __init__(self, shop: Shop) -> None:
+        self.shop = shop
+        self.looked = 0
+
+    async def __call__(self) -> Sequence[Due]:
+        self.looked += 1
+        return [Due("acme", self.shop.make.enqueue("mark", payload="swept", dedupe="sweep").draft)]
+
+    def often(self, times: int) -> Callable[[], Awaitable[bool]]:
+        async def look() -> bool:
+            return self.looked >= times
+
+        return look
 
 
-async def test_what_is_due_by_the_state_is_run(shop: Shop) -> None:
-    shop.kinds.watch(due(shop), seconds=3600)
+SWEEPS = in_space("~holdfast")
+
+
+async def test_a_drain_looks_first_for_what_is_due_by_the_state(shop: Shop) -> None:
+    shop.kinds.watch("look", Look(shop), seconds=3600)
     assert await shop.worker().drain() == 1
     assert await shop.worker().drain() == 1
-    await served(shop.worker(), three_times(shop))
-    assert await shop.effects() == ["swept"] * 3
+    assert await shop.effects() == ["swept"] * 2
+    assert await shop.store.chores(SWEEPS) == []
 
 
-def three_times(shop: Shop) -> Callable[[], Awaitable[bool]]:
-    async def look() -> bool:
-        return len(await shop.effects()) >= 3
+async def test_of_all_workers_one_looks_in_each_interval(shop: Shop) -> None:
+    """Restarts change nothing about that: when the next look is due stands in the store."""
+    look = Look(shop)
+    shop.kinds.watch("look", look, seconds=3600)
+    for _ in range(2):
+        tasks = [asyncio.create_task(shop.worker(f"w{n}").serve(asyncio.Event())) for n in range(3)]
+        await asyncio.sleep(0.2)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    assert (look.looked, await shop.effects()) == (1, ["swept"])
+    waiting = await shop.store.chores(SWEEPS, states=(ChoreState.QUEUED,))
+    assert [chore.due_us > shop.clock.now_us() + 3_500_000_000 for chore in waiting] == [True]
 
-    return look
+
+async def test_a_look_comes_again_after_its_interval(shop: Shop) -> None:
+    look = Look(shop)
+    shop.kinds.watch("look", look, seconds=0.05)
+    await served(shop.worker(), look.often(3))
+
+
+async def test_a_lost_look_is_begun_again(shop: Shop) -> None:
+    look = Look(shop)
+    shop.kinds.watch("look", look, seconds=3600)
+    pace = replace(QUICK, heal=0.05)
+    await served(shop.worker(pace=pace), look.often(1))
+    while not (waiting := await shop.store.chores(SWEEPS, states=(ChoreState.QUEUED,))):
+        await served(shop.worker(pace=pace), shop.at_rest)
+    await shop.store.commit(shop.make.batch(Drop(waiting[0].id), space="~holdfast"))
+    await served(shop.worker(pace=pace), look.often(2))
+
+
+async def test_a_look_that_fails_is_tried_again_like_any_chore(shop: Shop) -> None:
+    async def broken() -> Sequence[Due]:
+        raise KeyError("secret")
+
+    async def failed() -> bool:
+        return any(chore.last_error is not None for chore in await shop.store.chores(SWEEPS))
+
+    shop.kinds.watch("look", broken, seconds=3600)
+    await served(shop.worker(), failed)
+    (chore,) = await shop.store.chores(SWEEPS)
+    assert (chore.state, chore.attempts) == (ChoreState.QUEUED, 1)
+    assert str(chore.last_error).startswith("KeyError at tests.faults.test_worker")
+
+
+async def test_a_look_does_not_begin_at_once(shop: Shop) -> None:
+    look = Look(shop)
+    shop.kinds.watch("look", look, seconds=0.01)
+    await served(shop.worker(), look.often(1))
+    due_us = shop.clock.now_us()
+    await asyncio.sleep(0.02)
+    task = asyncio.create_task(shop.worker(pace=replace(QUICK, first_sweep=30)).serve(asyncio.Event()))
+    before = look.looked
+    await asyncio.sleep(0.2)
+    task.cancel()
+    await asyncio.wait((task,))
+    assert look.looked == before
+    assert await shop.store.next_due_us() in range(due_us - 60_000_000, shop.clock.now_us())
 
 
 async def test_what_is_on_its_way_is_not_made_due_again(shop: Shop) -> None:
-    shop.kinds.watch(due(shop), seconds=3600)
+    shop.kinds.watch("look", Look(shop), seconds=3600)
     worker = shop.worker()
     await worker.sweep()
     before = await shop.store.changes(in_space())
     await worker.sweep()
     assert await shop.store.changes(in_space()) == before
     assert len(await shop.store.chores(in_space())) == 1
-
-
-async def test_a_sweep_that_fails_is_repeated(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
-    asked = 0
-
-    async def broken() -> Sequence[Due]:
-        nonlocal asked
-        asked += 1
-        raise KeyError("secret")
-
-    async def asked_often() -> bool:
-        return asked >= 3
-
-    shop.kinds.watch(broken, seconds=0.02)
-    await served(shop.worker(), asked_often)
-    assert "KeyError at" in caplog.text
-    assert "secret" not in caplog.text
 
 
 def test_a_kind_has_one_handler(shop: Shop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from holdfast.errors import AlreadyExists
 from holdfast.model.batch import Operation
@@ -38,8 +38,8 @@ class Due:
 class Sweep(Protocol):
     """Looks at the state of the store, and tells what is due by it.
 
-    So work comes to be done even when nobody made it due. Nothing has to be remembered between two sweeps, not even
-    over a restart: the state tells. A chore whose dedupe key is alive already is not made again.
+    So work comes to be done even when nobody made it due, or when that was lost. A chore whose dedupe key is alive
+    already is not made again.
     """
 
     async def __call__(self) -> Sequence[Due]:
@@ -48,49 +48,55 @@ class Sweep(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class Run:
     """How chores of one kind are run, and how many seconds a run may take."""
 
     handler: Handler
-    seconds: float
+    limit: float
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A sweep, and how many seconds lie between two of it."""
+    """A sweep, the kind of the chore that runs it, and how many seconds lie between two runs."""
 
+    kind: str
     sweep: Sweep
     seconds: float
+    limit: float = RUN_SECONDS
+
+
+Work: TypeAlias = Run | Watch
 
 
 class Kinds:
     """What a worker can do. Chores of other kinds are left alone."""
 
-    __slots__ = ("_watches", "_work")
+    __slots__ = ("_work",)
 
     def __init__(self) -> None:
         self._work: dict[str, Work] = {}
-        self._watches: list[Watch] = []
 
     def add(self, kind: str, handler: Handler, *, seconds: float = RUN_SECONDS) -> None:
-        """Let a handler run the chores of a kind."""
+        """Let a handler run the chores of a kind, each for so many seconds at most."""
+        self._put(kind, Run(handler, seconds))
+
+    def watch(self, kind: str, sweep: Sweep, *, seconds: float) -> None:
+        """Let a sweep look at the store again and again; its own runs are chores of this kind."""
+        self._put(kind, Watch(kind, sweep, seconds))
+
+    def _put(self, kind: str, work: Work) -> None:
         if kind in self._work:
             raise AlreadyExists(f"chores of kind {kind!r} have a handler already")
-        self._work[kind] = Work(handler, seconds)
+        self._work[kind] = work
 
-    def watch(self, sweep: Sweep, *, seconds: float) -> None:
-        """Let a sweep look at the store again and again."""
-        self._watches.append(Watch(sweep, seconds))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The kinds that can be run."""
-        return tuple(self._work)
+    def names(self, *, sweeps: bool) -> tuple[str, ...]:
+        """The kinds that can be run, with those of sweeps or without."""
+        return tuple(kind for kind, work in self._work.items() if sweeps or isinstance(work, Run))
 
     @property
     def watches(self) -> tuple[Watch, ...]:
         """The sweeps."""
-        return tuple(self._watches)
+        return tuple(work for work in self._work.values() if isinstance(work, Watch))
 
     def work(self, kind: str) -> Work:
         """How chores of a kind are run."""

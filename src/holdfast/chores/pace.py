@@ -19,7 +19,8 @@ class Pace:
 
     A lease lasts ``lease`` and is renewed every ``beat``: the chores of a process that was killed are taken over by
     another when the lease ends. ``look`` is how long a worker that has nothing to do waits before it asks the store
-    again. ``stop`` bounds how long closing waits for what runs; what is not done then is handed back.
+    again. ``stop`` bounds how long closing waits for what runs; what is not done then is handed back. Sweeps begin
+    after ``first_sweep``; every ``heal`` it is seen that none of their chores is lost.
     """
 
     lease: float = 60.0
@@ -27,6 +28,7 @@ class Pace:
     look: float = 1.0
     stop: float = 5.0
     first_sweep: float = 5.0
+    heal: float = 3600.0
     parallel: int = 32
 
     @property

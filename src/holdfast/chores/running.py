@@ -8,31 +8,18 @@ from contextvars import ContextVar
 from typing import Final, TypeVar
 
 from holdfast.chores.failure import LOG, told
+from holdfast.chores.kinds import Watch, Work
 from holdfast.chores.pace import Means
-from holdfast.errors import (
-    ChoreNotFound,
-    HoldfastError,
-    LeaseLost,
-    StoreClosed,
-    StoreForked,
-    StoreReadOnly,
-    StoreUnavailable,
-)
-from holdfast.model.batch import Batch, Commit, Fail, Finish, Operation
+from holdfast.chores.sweeping import run_sweep
+from holdfast.chores.writing import commit
+from holdfast.errors import ChoreNotFound, HoldfastError, LeaseLost, StoreUnavailable
+from holdfast.model.batch import Fail, Finish, Operation
 from holdfast.model.chore import Chore
-from holdfast.model.ids import bucket_of
-from holdfast.model.origin import Origin
-from holdfast.model.scope import Place
 from holdfast.rules.backoff import retry_us
 
 INSIDE: Final[ContextVar[bool]] = ContextVar("holdfast_inside_a_chore", default=False)
 """Whether this is the work of a chore: it must not wait for other chores."""
-PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-"""Seconds between tries to write what is ready: a result may have cost a call of a model."""
-OVER: Final = (StoreClosed, StoreForked, StoreReadOnly)
-"""Errors of a store that will not serve again."""
 T = TypeVar("T")
-WORKER: Final = Origin(author="holdfast", channel="operator", method="manual")
 
 
 async def run(means: Means, chore: Chore) -> None:
@@ -40,31 +27,12 @@ async def run(means: Means, chore: Chore) -> None:
 
     What another worker has taken over, or a forget has erased, ends here without a trace.
     """
-    INSIDE.set(True)
     try:
         await _end(means, chore, await _outcome(means, chore))
     except (LeaseLost, ChoreNotFound):
         LOG.debug("chore %s (%s) is not held any more: its result is dropped", chore.id, chore.kind)
     except StoreUnavailable as error:
         LOG.warning("chore %s (%s) is left until its lease ends: %s", chore.id, chore.kind, told(error))
-
-
-async def commit(means: Means, space: str, place: Place, operations: Sequence[Operation]) -> Commit:
-    """Commit one batch, again while the store is busy or failing.
-
-    Trying again is safe for what ends or begins a chore: once written, the lease is over or the dedupe key taken.
-    """
-    change = means.make_id(bucket_of(space, place.bank, place.key))
-    batch = Batch(space, change, means.clock.now_us(), tuple(operations), WORKER)
-    for pause in PAUSES:
-        try:
-            return await means.store.commit(batch)
-        except OVER:
-            raise
-        except StoreUnavailable as error:
-            LOG.warning("a chore's batch is tried again: %s", told(error))
-            await asyncio.sleep(pause)
-    return await means.store.commit(batch)
 
 
 async def _end(means: Means, chore: Chore, ending: Sequence[Operation]) -> None:
@@ -100,8 +68,8 @@ def _failed(means: Means, chore: Chore, error: BaseException) -> Fail:
 async def _result(means: Means, chore: Chore) -> Sequence[Operation]:
     """What the handler returns, while the lease is renewed beside it."""
     work, pace = means.kinds.work(chore.kind), means.pace
-    running = asyncio.ensure_future(work.handler(chore))
-    left = work.seconds
+    running = asyncio.ensure_future(_called(means, work, chore))
+    left = work.limit
     try:
         while left > 0:
             done, _ = await asyncio.wait((running,), timeout=min(pace.beat, left))
@@ -111,9 +79,17 @@ async def _result(means: Means, chore: Chore) -> Sequence[Operation]:
                 return running.result()
             left -= pace.beat
             await _renew(means, chore)
-        raise HoldfastError(f"the run took over {work.seconds:g} seconds", code="chore_timeout")
+        raise HoldfastError(f"the run took over {work.limit:g} seconds", code="chore_timeout")
     finally:
         await stopped(running, pace.stop)
+
+
+async def _called(means: Means, work: Work, chore: Chore) -> Sequence[Operation]:
+    """Runs in a task of its own, where it knows that it is the work of a chore."""
+    INSIDE.set(True)
+    if isinstance(work, Watch):
+        return await run_sweep(means, work)
+    return await work.handler(chore)
 
 
 async def _renew(means: Means, chore: Chore) -> None:

@@ -9,7 +9,8 @@ from concurrent.futures import Future
 
 from holdfast.chores.failure import LOG, told
 from holdfast.chores.pace import Means
-from holdfast.chores.running import OVER, run
+from holdfast.chores.running import run
+from holdfast.chores.writing import OVER
 from holdfast.errors import HoldfastError
 from holdfast.model.chore import Chore
 
@@ -59,12 +60,16 @@ class InHand:
 
 
 class Shift:
-    """Takes due chores and runs each in a task of its own; of each place one at a time, as leases are given."""
+    """Takes due chores and runs each in a task of its own; of each place one at a time, as leases are given.
+
+    ``ran`` counts those that came to an end; with ``sweeps`` it runs the chores of sweeps as well.
+    """
 
     def __init__(
         self, means: Means, name: str, in_hand: InHand, on_end: Callable[[], object] | None = None
     ) -> None:
         self.ran = 0
+        self.sweeps = False
         self._means = means
         self._name = name
         self._in_hand = in_hand
@@ -81,7 +86,8 @@ class Shift:
         """Lease due chores, as many as may run, and start them."""
         means = self._means
         wanted = self.free if limit is None else min(limit, self.free)
-        if wanted <= 0 or not means.kinds.names:
+        kinds = means.kinds.names(sweeps=self.sweeps)
+        if wanted <= 0 or not kinds:
             return []
         now_us = means.clock.now_us()
         self._owing = True
@@ -91,7 +97,7 @@ class Shift:
                 worker=self._name,
                 now_us=now_us,
                 until_us=now_us + means.pace.lease_us,
-                kinds=means.kinds.names,
+                kinds=kinds,
                 limit=wanted,
             )
             self._in_hand.begin(len(taken))

@@ -8,13 +8,13 @@ from itertools import count
 from typing import Final
 
 from holdfast.chores.failure import LOG, told
-from holdfast.chores.kinds import Due, Kinds, Sweep
+from holdfast.chores.kinds import Kinds
 from holdfast.chores.pace import Means
-from holdfast.chores.running import INSIDE, OVER, commit, stopped
+from holdfast.chores.running import INSIDE, stopped
 from holdfast.chores.shift import InHand, Shift
-from holdfast.model.batch import Enqueue
-from holdfast.model.chore import LIVE, Chore
-from holdfast.model.scope import Scope
+from holdfast.chores.sweeping import begin, look
+from holdfast.chores.writing import OVER
+from holdfast.model.chore import Chore
 
 LONGEST_PAUSE: Final = 30.0
 """Seconds between tries while the store keeps failing."""
@@ -92,19 +92,7 @@ class Worker:
     async def sweep(self) -> None:
         """Make due what is due by the state of the store."""
         for watch in self.kinds.watches:
-            await self._sweep(watch.sweep)
-
-    async def _sweep(self, sweep: Sweep) -> None:
-        for due in await sweep():
-            if not await self._lives(due):
-                await commit(self._means, due.space, due.draft.place, (Enqueue(due.draft),))
-
-    async def _lives(self, due: Due) -> bool:
-        """Asked first, so that nothing is written for what is on its way; two that ask at once make one chore."""
-        place = due.draft.place
-        scope = Scope(due.space, place.bank, place.key)
-        found = await self._means.store.chores(scope, states=tuple(LIVE), kinds=(due.draft.kind,))
-        return any(chore.dedupe == due.draft.dedupe for chore in found)
+            await look(self._means, watch)
 
     # For as long as the program lives
 
@@ -115,14 +103,11 @@ class Worker:
         wake it, so it looks for their work when it has slept for a second: one small read, no write.
         """
         shift = self._shift(on_end=wake.set)
-        sweepers = [
-            asyncio.create_task(self._sweep_again(watch.sweep, watch.seconds)) for watch in self.kinds.watches
-        ]
+        sweeper = asyncio.create_task(self._begin_sweeps(shift, wake))
         try:
             await self._serve(shift, wake)
         finally:
-            for sweeper in sweepers:
-                await stopped(sweeper, self._means.pace.stop)
+            await stopped(sweeper, self._means.pace.stop)
             await shift.end(self._means.pace.stop)
 
     async def _serve(self, shift: Shift, wake: asyncio.Event) -> None:
@@ -163,16 +148,20 @@ class Worker:
             return look
         return min(look, max(0.0, (due_us - self._means.clock.now_us()) / 1_000_000))
 
-    async def _sweep_again(self, sweep: Sweep, seconds: float) -> None:
+    async def _begin_sweeps(self, shift: Shift, wake: asyncio.Event) -> None:
+        """See that each sweep has its chore: not at once, since many programs open a memory only for a moment."""
         await asyncio.sleep(self._means.pace.first_sweep)
+        shift.sweeps = True
         while True:
             try:
-                await self._sweep(sweep)
+                for watch in self.kinds.watches:
+                    if await begin(self._means, watch):
+                        wake.set()
             except OVER:
                 return
             except Exception as error:  # noqa: BLE001 - as in _serve
-                LOG.warning("a look for due chores failed: %s", told(error))
-            await asyncio.sleep(seconds)
+                LOG.warning("the sweeps could not begin: %s", told(error))
+            await asyncio.sleep(self._means.pace.heal)
 
 
 async def _woken(wake: asyncio.Event, seconds: float) -> bool:

@@ -18,6 +18,7 @@ from holdfast.model.window import Window
 
 RETENTION: Final = "retention"
 """The kind of the chore, and who forgets."""
+SWEEP: Final = "retention-sweep"
 UPKEEP: Final = "~upkeep"
 HOUR: Final = 3600.0
 TRASH_DAYS: Final = 30
@@ -43,7 +44,7 @@ class Retention:
     def join(self, kinds: Kinds) -> None:
         """Be one of the kinds: looked for every hour, run for each space by itself."""
         kinds.add(RETENTION, self.run, seconds=HOUR)
-        kinds.watch(self.due, seconds=HOUR)
+        kinds.watch(SWEEP, self.due, seconds=HOUR)
 
     async def due(self) -> Sequence[Due]:
         """One chore for each space that holds something whose time has passed."""
