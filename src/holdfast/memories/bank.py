@@ -11,6 +11,7 @@ from holdfast.memories.adder import Adder
 from holdfast.memories.adding import checked_content, checked_time, entry_of, revised
 from holdfast.memories.checking import check_cursor, check_limit, check_order, check_origin, check_prefix
 from holdfast.memories.core import following, partition, quantised
+from holdfast.memories.receipts import completed, settle_later
 from holdfast.memories.settings import BankSettings, banks_partition, change_settings
 from holdfast.model.bank import (
     LOAD_LIMIT,
@@ -195,7 +196,8 @@ class StoredBank:
         if hard:
             entry = (await self._versions(entry_id, info.kept_from_us(now_us)))[-1]
             forget = Forget(Selector(bank=info.id, ids=(entry.id,)))
-            return await core.receipt(await core.write(partition(space, info.id, entry.key), (forget,)))
+            operations = (forget, settle_later(core, space))
+            return await completed(core, await core.write(partition(space, info.id, entry.key), operations))
         entry = await self._find(entry_id, info.kept_from_us(now_us), None)
         await core.write(partition(space, info.id, entry.key), (Retire(entry.id, Reason.DELETED),))
         return None
@@ -253,8 +255,8 @@ class StoredBank:
     async def wipe(self) -> Receipt:
         await self._fresh()
         kept = self._settings
-        forget = Forget(Selector(bank=self.id))
-        return await kept.core.receipt(await kept.core.write(banks_partition(kept.space), (forget,)))
+        operations = (Forget(Selector(bank=self.id)), settle_later(kept.core, kept.space))
+        return await completed(kept.core, await kept.core.write(banks_partition(kept.space), operations))
 
     async def _fresh(self) -> tuple[BankInfo, int]:
         now_us = self._settings.core.clock.now_us()

@@ -9,6 +9,7 @@ from holdfast.errors import AlreadyExists, VersionConflict
 from holdfast.memories.bank import StoredBank
 from holdfast.memories.checking import check_limit, check_prefix
 from holdfast.memories.core import Core, following
+from holdfast.memories.receipts import completed, settle_later
 from holdfast.memories.settings import (
     ADMINISTRATION,
     BANK,
@@ -147,10 +148,11 @@ class StoredBanks:
             Forget(Selector(bank=identifier)),
             Remove(bank_ref(identifier)),
             Remove(name_ref(folded_name(info.name))),
+            settle_later(core, self._space),
         )
         version = DocumentVersion(bank_ref(identifier), info.version)
         commit = await core.write(where, operations, origin=ADMINISTRATION, requires=(version,))
         # The settings are versioned: their name and description are erased by a forget of their own.
         versions = Forget(Selector(bank=BANKS, ids=(identifier,)))
         await core.write(where, (versions,), origin=ADMINISTRATION)
-        return await core.receipt(commit)
+        return await completed(core, commit)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from holdfast.errors import InvalidInput, StoreBusy, VersionConflict
+from holdfast.errors import InvalidInput, VersionConflict
 from holdfast.model.batch import Batch, Commit, Idempotency, Operation, Requirement
 from holdfast.model.entry import Quantised
-from holdfast.model.forget import Receipt
 from holdfast.model.ids import IdMaker, bucket_of
 from holdfast.model.origin import UNKNOWN, Origin
 from holdfast.model.scope import Place, Scope, checked_key
@@ -86,18 +84,6 @@ class Core:
         return await self.commit(
             Batch(where.scope.space, change, now_us, tuple(operations), made, requires, idempotency, undoes)
         )
-
-    async def receipt(self, commit: Commit) -> Receipt:
-        """The receipt of a forget, waiting until no byte of what went is left; pending when others still read it."""
-        receipt = commit.receipts[0]
-        if receipt.complete:
-            return receipt
-        try:
-            await self.store.settle()
-        except StoreBusy:
-            return receipt
-        done = MappingProxyType(dict.fromkeys(receipt.stores, "done"))
-        return replace(receipt, complete=True, waiting_for=(), stores=done)
 
     async def vectors_of(self, texts: Sequence[str]) -> list[tuple[Quantised, ...]]:
         """What is stored beside each text: its vector, when there is an embedder."""

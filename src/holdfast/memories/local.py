@@ -82,6 +82,9 @@ class LocalHoldfast:
             subject=subject, bank=bank, key=key, ids=ids, origin=origin, by=by, reason=reason
         )
 
+    async def receipt(self, receipt_id: str) -> Receipt:
+        return await self._default.receipt(receipt_id)
+
     async def aclose(self) -> None:
         await self._duties.aclose()
         await self._core.store.aclose()

@@ -8,6 +8,7 @@ from typing import Final
 from holdfast.chores.kinds import Due, Kinds
 from holdfast.memories.banks import StoredBanks
 from holdfast.memories.core import Core, Partition, partition
+from holdfast.memories.receipts import UPKEEP, settle_later
 from holdfast.model.batch import Forget, Operation
 from holdfast.model.chore import OVER, Chore, ChoreDraft
 from holdfast.model.forget import Selector
@@ -19,7 +20,6 @@ from holdfast.model.window import Window
 RETENTION: Final = "retention"
 """The kind of the chore, and who forgets."""
 SWEEP: Final = "retention-sweep"
-UPKEEP: Final = "~upkeep"
 HOUR: Final = 3600.0
 TRASH_DAYS: Final = 30
 """How long a deleted entry can be restored."""
@@ -62,7 +62,8 @@ class Retention:
         """Erase slice by slice. Each is written by itself: a second run goes on with what is left."""
         core, now_us = self._core, self._core.clock.now_us()
         async for selector in self._past(chore.space, now_us):
-            await core.write(_where(chore.space), (Forget(selector, by=RETENTION),), origin=_KEEPER)
+            forget = Forget(selector, by=RETENTION)
+            await core.write(_where(chore.space), (forget, settle_later(core, chore.space)), origin=_KEEPER)
         await core.store.trim_journal(now_us - JOURNAL_DAYS * DAY_US)
         await core.store.trim_chores(now_us - ENDED_DAYS * DAY_US)
         return ()
@@ -116,4 +117,4 @@ class Retention:
 
 
 def _where(space: str) -> Partition:
-    return partition(space, UPKEEP, RETENTION)
+    return partition(space, UPKEEP.bank, "~retention")

@@ -11,6 +11,7 @@ from holdfast.memories.checking import check_feed_cursor, check_limit, check_mat
 from holdfast.memories.chores import StoredChores
 from holdfast.memories.core import Core, following
 from holdfast.memories.duties import Duties
+from holdfast.memories.receipts import completed, read_receipt, settle_later
 from holdfast.memories.settings import BANKS_KEY
 from holdfast.memories.values import VALUES_KEY, StoredValues
 from holdfast.model.batch import Batch, Forget
@@ -117,8 +118,12 @@ class StoredSpace:
         )
         change = self._core.make_id(bucket_of(self._name, bank_id or "", key or subject or ""))
         now_us = self._core.clock.now_us()
-        commit = await self._core.commit(Batch(self._name, change, now_us, (Forget(selector, by, reason),)))
-        return await self._core.receipt(commit)
+        operations = (Forget(selector, by, reason), settle_later(self._core, self._name))
+        commit = await self._core.commit(Batch(self._name, change, now_us, operations))
+        return await completed(self._core, commit)
+
+    async def receipt(self, receipt_id: str) -> Receipt:
+        return await read_receipt(self._core, self._name, receipt_id)
 
 
 def _check_change_id(one: object) -> None:

@@ -97,7 +97,9 @@ class Selector:
 class Receipt:
     """The proof that a forget leaves: ids and counts, never content.
 
-    ``complete`` is False while a copy may still exist somewhere; ``waiting_for`` says where.
+    ``complete`` is False while a copy may still be in the store; ``waiting_for`` says where: ``pages`` and ``wal`` are
+    parts of a file. ``backups`` are the known copies of the store that were made before: they still hold what went, and
+    ``restore`` erases it again.
     """
 
     id: str
@@ -110,6 +112,7 @@ class Receipt:
     stores: Mapping[str, str] = field(default_factory=lambda: MappingProxyType(dict[str, str]()))
     complete: bool = True
     waiting_for: tuple[str, ...] = ()
+    backups: tuple[str, ...] = ()
 
     @property
     def at(self) -> datetime:

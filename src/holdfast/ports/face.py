@@ -322,8 +322,13 @@ class Space(Protocol):
     ) -> Receipt:
         """Erase for good, with everything made from it; the selectors narrow each other.
 
-        ``bank`` is a name or an id. ``by`` and ``reason`` are kept with the receipt.
+        ``bank`` is a name or an id. ``by`` and ``reason`` are kept with the receipt. What cannot be finished now,
+        since another program goes on reading what was erased, is finished by a chore; ``receipt`` tells when.
         """
+        ...
+
+    async def receipt(self, receipt_id: str) -> Receipt:
+        """A receipt of this space as it stands now; ``DocumentNotFound`` when there is none."""
         ...
 
 
@@ -373,6 +378,10 @@ class Holdfast(Protocol):
         reason: str | None = None,
     ) -> Receipt:
         """Erase for good in the default space."""
+        ...
+
+    async def receipt(self, receipt_id: str) -> Receipt:
+        """A receipt of the default space as it stands now."""
         ...
 
     def space(self, name: str | None = None) -> Space:

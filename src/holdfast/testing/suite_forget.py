@@ -414,6 +414,7 @@ class ErasureLaws(Ground):
         assert document.value == {
             "selector": selector.digest(), "by": "ann", "reason": "asked", "at_us": commit.at_us,
             "counts": {"entries": 1, "versions": 1, "documents": 0, "chores": 0},
+            "stores": list(commit.receipts[0].stores), "backups": [],
         }  # fmt: skip
 
     async def test_receipts_are_never_forgotten(self, bench: Bench) -> None:

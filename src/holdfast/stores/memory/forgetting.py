@@ -226,6 +226,8 @@ def _file_receipt(writer: Writer, operation: Forget, counts: dict[str, int]) -> 
             "reason": operation.reason,
             "counts": kept_counts,
             "at_us": writer.at_us,
+            "stores": ["memory"],
+            "backups": [],
         },
     )
     return Receipt(

@@ -21,6 +21,7 @@ from holdfast.stores.sqlite.db import Column, Record
 from holdfast.stores.sqlite.ledger import Ledger, Work, entry_hash
 from holdfast.stores.sqlite.pages import remove_slots
 from holdfast.stores.sqlite.places import hidden_name
+from holdfast.stores.sqlite.scrub import sampled
 
 _ENTRY: Final = "select " + columns.ENTRY + ", digest from entries"
 _PAST: Final = (
@@ -63,6 +64,8 @@ _CLEAR_CHORE: Final = (
     "update chores set payload=null, last_error=null, dedupe=null, worker=null, change=?, hash=?, lease_until=case when state in ('queued','leased') then null else"
     " lease_until end, state=case when state in ('queued','leased') then 'cancelled' else state end where id=?"
 )
+_UNSETTLED: Final = "insert into unsettled values(?,?,0)"
+_BACKUPS: Final = "select path from backups order by at, path"
 _IN_ROWS: Final = (
     "select exists(select 1 from entries where row between ?1 and ?2) or"
     " exists(select 1 from past where row between ?1 and ?2)"
@@ -108,6 +111,7 @@ def forget(ledger: Ledger, work: Work, operation: Forget) -> None:
     steps = [(name.hex(), doomed.last) for name, doomed in entries.items()]
     steps += [(name.hex(), version) for name, version in documents.items()]
     work.steps += [Step("forget", reference, version, 0) for reference, version in sorted(steps)]
+    ledger.samples[work.batch.id] = sampled(_texts_of(ledger, entries.values(), documents))
     _trim(ledger, space, taken.trimmed, gone)
     _erase_entries(ledger, work, entries.values())
     _erase_documents(ledger, work, documents)
@@ -122,6 +126,16 @@ def forget(ledger: Ledger, work: Work, operation: Forget) -> None:
         "documents": len(documents), "chores": chores,
     }  # fmt: skip
     _leave_receipt(ledger, work, operation, counts)
+
+
+def _texts_of(ledger: Ledger, entries: Iterable[Doomed], documents: Iterable[bytes]) -> Iterator[str]:
+    """What is erased, as far as it is text."""
+    for doomed in entries:
+        for record in doomed.records:
+            yield from (cast("str", record[at]) for at in (4, 5, 10) if record[at])
+    for name in documents:
+        for sql in (_DOCUMENT_BY_ID, _VERSION_BY_ID):
+            yield from (cast("str", row[8]) for row in ledger.connection.execute(sql, (name,)))
 
 
 def _selected_entries(ledger: Ledger, space: str, selector: Selector) -> dict[bytes, Doomed]:
@@ -363,15 +377,19 @@ def _clear_chores(ledger: Ledger, work: Work, selector: Selector, gone: frozense
 
 def _leave_receipt(ledger: Ledger, work: Work, operation: Forget, counts: dict[str, int]) -> None:
     digest = operation.selector.digest()
+    held = [cast("str", path) for (path,) in ledger.connection.execute(_BACKUPS)]
     value: dict[str, JsonValue] = {
         "selector": digest, "by": operation.by, "reason": operation.reason, "counts": dict(counts), "at_us": work.at,
+        "stores": ["sqlite"], "backups": list[JsonValue](held),
     }  # fmt: skip
     ref = DocumentRef("~receipts", "receipts", "receipt", work.batch.id)
     document_rows.write_new(ledger, work, ref, work.change, dump_json(value))
+    ledger.connection.execute(_UNSETTLED, (work.change, work.at))
     work.receipts.append(
         Receipt(
             id=work.batch.id, space=work.batch.space, at_us=work.at, by=operation.by, reason=operation.reason,
-            selector=digest, counts=MappingProxyType(counts), stores=MappingProxyType({"sqlite": "done"}),
+            selector=digest, counts=MappingProxyType(counts), stores=MappingProxyType({"sqlite": "pending"}), complete=False,
+            waiting_for=("pages", "wal"), backups=tuple(held),
         )
     )  # fmt: skip
     work.placed.append(Placed(work.batch.id, 0, 0))

@@ -176,6 +176,7 @@ class Ledger:
         self._newest_gone: bytes | None = None
         self._data_version = -1
         self._pending = Pending()
+        self.samples: dict[str, tuple[str, ...]] = {}
 
     # The transaction
 

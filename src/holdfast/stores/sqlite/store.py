@@ -293,9 +293,9 @@ class SqliteStore:
 
     async def residue(self, needles: Sequence[bytes]) -> Mapping[str, int]:
         """See ``Upkeep.residue``."""
-        from holdfast.stores.sqlite import upkeep  # rarely used
+        from holdfast.stores.sqlite import raw  # rarely used
 
-        return await self._read(lambda reading: upkeep.residue(reading.path, needles))
+        return await self._read(lambda reading: raw.residue(reading.path, needles))
 
     async def backup(self, target: str) -> None:
         """See ``Upkeep.backup``."""

@@ -8,17 +8,20 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 import apsw
 
 from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed, StoreFailed
 from holdfast.model.batch import Batch, Commit
+from holdfast.model.forget import Receipt
 from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.faults import IdTaken
 from holdfast.stores.sqlite.files import BUSY_MS, WriteLock, put_away
-from holdfast.stores.sqlite.scrub import empty_log, rewrite_pages
+from holdfast.stores.sqlite.scrub import SAMPLES, finish, rewrite_pages
 
 if TYPE_CHECKING:  # the writing side is loaded with the first write
     from holdfast.stores.sqlite.ledger import Ledger
@@ -306,32 +309,28 @@ class Writer:
         forgets = [
             r for r in requests if r.error is None and isinstance(r.result, Commit) and r.result.receipts
         ]
-        if not forgets:
+        if not forgets or self._path.stat().st_size > SCRUB_BYTES:
             return
-        waiting: tuple[str, ...] = ("pages", "wal")
-        if self._path.stat().st_size <= SCRUB_BYTES:
-            try:
-                with self.turn, self._lock.held():
-                    waiting = self._scrub()
-            except apsw.Error:
-                self._discard()
-        if waiting:
-            for request in forgets:
-                commit = cast("Commit", request.result)
-                pending = tuple(
-                    replace(receipt, complete=False, waiting_for=waiting, stores={"sqlite": "pending"})
-                    for receipt in commit.receipts
-                )
-                request.result = replace(commit, receipts=pending)
+        try:
+            with self.turn, self._lock.held():
+                rewrite_pages(self._own_ledger().connection)
+                settled = self._finish()
+        except apsw.Error:
+            self._discard()
+            return
+        for request in forgets:
+            commit = cast("Commit", request.result)
+            request.result = replace(
+                commit, receipts=tuple(_after(one, settled=settled) for one in commit.receipts)
+            )
 
-    def _scrub(self) -> tuple[str, ...]:
-        connection = self._own_ledger().connection
-        rewrite_pages(connection)
-        return () if self._empty_log(connection) else ("wal",)
-
-    def _empty_log(self, connection: Connection) -> bool:
-        if not empty_log(connection, SETTLE_STEP_MS, BUSY_MS):
+    def _finish(self) -> bool:
+        """Empty the log and strike what was forgotten off the list; False when somebody still reads the old pages."""
+        ledger = self._own_ledger()
+        samples = list(chain.from_iterable(ledger.samples.values()))[:SAMPLES]
+        if not finish(ledger.connection, self._path, samples, SETTLE_STEP_MS, BUSY_MS):
             return False
+        ledger.samples.clear()
         self._wal_pages = 0
         return True
 
@@ -339,20 +338,31 @@ class Writer:
         """Write the file anew and empty its log; ``StoreBusy`` when somebody goes on reading the old pages."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + SETTLE_SECONDS
-        waiting = await self._bare(lambda _: self._scrub())
-        while waiting:
+        await self._bare(lambda ledger: rewrite_pages(ledger.connection))
+        while not await self._bare(lambda _: self._finish()):
             if loop.time() > deadline:
                 raise StoreBusy(
                     f"another program reads old pages of {self._path}",
                     hint="let it finish, then settle again",
                 )
             await asyncio.sleep(SETTLE_STEP_MS / 1000)
-            waiting = await self._bare(lambda ledger: () if self._empty_log(ledger.connection) else ("wal",))
 
     async def _bare(self, job: Callable[[Ledger], T]) -> T:
         """Run a job under the lock, outside of a transaction."""
         loop = asyncio.get_running_loop()
         return cast("T", await self._hand_over(Request(loop, loop.create_future(), job=job, bare=True)))
+
+
+def _after(receipt: Receipt, *, settled: bool) -> Receipt:
+    """A receipt after its pages were rewritten: complete, or waiting for those who read the log."""
+    if settled:
+        return replace(
+            receipt,
+            complete=True,
+            waiting_for=(),
+            stores=MappingProxyType(dict.fromkeys(receipt.stores, "done")),
+        )
+    return replace(receipt, waiting_for=("wal",))
 
 
 def _resolve(requests: list[Request]) -> None:
