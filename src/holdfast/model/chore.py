@@ -12,6 +12,8 @@ from holdfast.model.scope import Place, checked_name
 from holdfast.model.values import JsonValue, checked_json, checked_micros, moment
 
 MAX_ATTEMPTS = 8
+FORGOTTEN_KEY = "~forgotten"
+"""Where chores of a forgotten place stand afterwards: a key may name whom it belonged to."""
 
 
 class ChoreState(StrEnum):

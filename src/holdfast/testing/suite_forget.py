@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.batch import Drop, Finish, Forget, Remove, Retire
-from holdfast.model.chore import ChoreState
+from holdfast.model.chore import FORGOTTEN_KEY, ChoreState
 from holdfast.model.document import DocumentRef
 from holdfast.model.entry import Quantised, Reason
 from holdfast.model.forget import OriginMatch, Receipt, Selector
 from holdfast.model.origin import Origin
+from holdfast.model.scope import Place
 from holdfast.model.window import Window
 from holdfast.testing.clock import START_US
 from holdfast.testing.making import (
@@ -322,7 +323,7 @@ class ErasureLaws(Ground):
     """Chores, receipts, tombstones, and that no byte is left."""
 
     async def test_chores_of_a_place_lose_their_payload(self, bench: Bench) -> None:
-        """Chores of a selected place lose their payload, and live ones are cancelled."""
+        """Chores of a selected place lose their payload and the name of their key, and live ones are cancelled."""
         chores = {
             (bank, key): await bench.enqueue(bank=bank, key=key, payload={"p": bank})
             for bank in (BANK, OTHER_BANK)
@@ -333,6 +334,7 @@ class ErasureLaws(Ground):
             found = await bench.chore(chore)
             gone = place == (BANK, KEY)
             assert (found.payload is None, found.state is ChoreState.CANCELLED) == (gone, gone)
+            assert found.place == Place(place[0], FORGOTTEN_KEY if gone else place[1])
         assert receipt.counts["chores"] == 1
         assert (await bench.forget(Selector(subject=OTHER_KEY))).counts["chores"] == 2
 

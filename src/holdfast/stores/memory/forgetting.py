@@ -10,11 +10,12 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from holdfast.model.batch import Forget
-from holdfast.model.chore import LIVE, ChoreState
+from holdfast.model.chore import FORGOTTEN_KEY, LIVE, ChoreState
 from holdfast.model.document import Document, DocumentRef
 from holdfast.model.entry import Entry, Reason
 from holdfast.model.forget import Receipt, Selector
 from holdfast.model.origin import Origin
+from holdfast.model.scope import Place
 from holdfast.model.values import JsonValue, load_json
 from holdfast.rules.cascade import Derived, cascade, names_any, trimmed_sources
 from holdfast.stores.memory.tables import ChoreRecord, DocumentVersions, EntryRecord, Versions
@@ -196,6 +197,8 @@ def _clear_chores(writer: Writer, selector: Selector, gone: frozenset[str]) -> i
         if not at_place and not (gone and names_any(load_json(record.payload), gone)):
             continue
         state = ChoreState.CANCELLED if chore.state in LIVE else chore.state
+        if at_place:
+            chore = replace(chore, place=Place(chore.place.bank, FORGOTTEN_KEY))
         writer.tables.keep_chore(writer.undo, ChoreRecord(writer.chore_in(state, chore), NO_PAYLOAD))
         cleared += 1
     return cleared

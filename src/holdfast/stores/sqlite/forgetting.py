@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from holdfast.model.batch import Forget, Placed
+from holdfast.model.chore import FORGOTTEN_KEY
 from holdfast.model.document import DocumentRef
 from holdfast.model.forget import Receipt, Selector
 from holdfast.model.journal import Step
@@ -61,7 +62,7 @@ _HIDDEN_BY: Final = "select distinct id from past where by_entry=? and reason='h
 _NEWEST: Final = "select by_entry, reason from past where id=? order by version desc limit 1"
 _CHORES: Final = "select id, bank, key, payload, kind, max_attempts, created from chores where space=?"
 _CLEAR_CHORE: Final = (
-    "update chores set payload=null, last_error=null, dedupe=null, worker=null, change=?, hash=?, lease_until=case when state in ('queued','leased') then null else"
+    "update chores set key=?, payload=null, last_error=null, dedupe=null, worker=null, change=?, hash=?, lease_until=case when state in ('queued','leased') then null else"
     " lease_until end, state=case when state in ('queued','leased') then 'cancelled' else state end where id=?"
 )
 _UNSETTLED: Final = "insert into unsettled values(?,?,0)"
@@ -369,8 +370,9 @@ def _clear_chores(ledger: Ledger, work: Work, selector: Selector, gone: frozense
             and (selector.subject is None or key == selector.subject)
         )
         if at_place or (payload is not None and names_any(load_json(cast("str", payload)), gone)):
-            guard = chore_hash(name, work.batch.space, bank, key, kind, None, None, attempts, created)
-            ledger.connection.execute(_CLEAR_CHORE, (work.change, guard, name))
+            left = FORGOTTEN_KEY if at_place else key
+            guard = chore_hash(name, work.batch.space, bank, left, kind, None, None, attempts, created)
+            ledger.connection.execute(_CLEAR_CHORE, (left, work.change, guard, name))
             cleared += 1
     return cleared
 
