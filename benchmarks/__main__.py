@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: the machine, A and B; with ``--million`` C as well."""
+"""``python -m benchmarks``: the machine, A, B and D; with ``--million`` C as well."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import subprocess
 from collections.abc import Sequence
 
-from benchmarks import machine, many_callers, million, one_caller
+from benchmarks import chores, machine, many_callers, million, one_caller
 from benchmarks.figures import WORK, Section, write_json
 from benchmarks.files import machine_alone
 
@@ -20,7 +20,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def adding(*, quick: bool) -> list[Section]:
-    """The machine, A and B."""
+    """The machine, A, B and D."""
     rounds, most = (1, 1) if quick else (5, 12)
     found = [
         machine.settled(lambda: machine.measure(200 if quick else 2_000), 3),
@@ -29,6 +29,7 @@ def adding(*, quick: bool) -> list[Section]:
     count = 1_280 if quick else 6_400
     plans = many_callers.own_keys(count, seed=2), many_callers.random_keys(count, seed=3)
     found += [many_callers.measure(plan, rounds, most) for plan in plans]
+    found.append(chores.measure(1_600 if quick else 8_000, rounds, most))
     return found
 
 

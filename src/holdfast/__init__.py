@@ -38,6 +38,7 @@ from holdfast.errors import (
 )
 from holdfast.memories.local import LocalHoldfast
 from holdfast.model.bank import BankInfo, NewEntry
+from holdfast.model.chore import Chore, ChoreState
 from holdfast.model.entry import Entry
 from holdfast.model.forget import OriginMatch, Receipt
 from holdfast.model.journal import Change
@@ -50,7 +51,7 @@ if TYPE_CHECKING:  # loaded when they are asked for: importing holdfast stays li
     from holdfast.model.filter import compile_filter, matches
     from holdfast.ports.clock import Clock
     from holdfast.ports.embedder import Embedder
-    from holdfast.ports.face import Bank, Banks, Holdfast, Space, Values
+    from holdfast.ports.face import Bank, Banks, Chores, Holdfast, Space, Values
 
 __all__ = [
     "AddResult",
@@ -62,7 +63,10 @@ __all__ = [
     "CapacityExceeded",
     "Change",
     "ChangeNotFound",
+    "Chore",
     "ChoreNotFound",
+    "ChoreState",
+    "Chores",
     "Clock",
     "Conflict",
     "Cursor",
@@ -116,6 +120,7 @@ __all__ = [
 _LATE = {
     "Bank": "holdfast.ports.face",
     "Banks": "holdfast.ports.face",
+    "Chores": "holdfast.ports.face",
     "Clock": "holdfast.ports.clock",
     "Embedder": "holdfast.ports.embedder",
     "Holdfast": "holdfast.ports.face",

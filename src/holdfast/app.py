@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.errors import InvalidInput, StoreFailed, StoreUnsupported
 from holdfast.memories.core import Core
+from holdfast.memories.duties import Duties, WorkerMode, checked_mode
 from holdfast.memories.local import LocalHoldfast
 from holdfast.model.batch import Batch, Commit
 from holdfast.ports import current
@@ -50,6 +51,7 @@ def open(
     space: str = "default",
     embedder: str | Embedder = "none",
     clock: Clock | None = None,
+    worker: WorkerMode = "background",
 ) -> Opening:
     """Open a memory: ``async with holdfast.open("memory.db") as hf``.
 
@@ -57,16 +59,23 @@ def open(
     warning that nothing is kept). Without one it is ``$HOLDFAST_URL``, else ``.holdfast/holdfast.db`` in the working
     folder. ``space`` is the space behind ``hf.banks`` and ``hf.values``. ``embedder`` is ``"none"``, ``"hashing"`` or
     an object with the methods of ``Embedder``; without one, search goes by words, and by vectors that are handed in.
+    ``worker`` says who runs chores: a task beside the program (``"background"``), the commit that makes them due
+    (``"inline"``), or nobody until ``hf.chores.drain()`` (``"manual"``).
     """
     chosen = clock or SystemClock()
+    wanted = checked_mode(worker)
 
     async def make() -> LocalHoldfast:
         place = _place(url)
         found = _embedder(embedder)
         core = Core(await _opened(place, chosen, found), chosen, SystemRandom(), found)
+        mode = "manual" if place.readonly else wanted
+        duties = Duties(core, mode)
         if place.warns:
             core.commit = _warning_first(core)
-        return LocalHoldfast(core, space)
+        if mode == "background":
+            duties.begin()
+        return LocalHoldfast(core, duties, space)
 
     return Opening(make)
 
@@ -83,6 +92,11 @@ class _Place:
     def warns(self) -> bool:
         """Whether to tell that nothing will be kept."""
         return self.scheme == "memory" and self.option != "quiet=true"
+
+    @property
+    def readonly(self) -> bool:
+        """Whether nothing will be written."""
+        return self.option == "mode=ro"
 
 
 _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -148,13 +162,12 @@ async def _opened(place: _Place, clock: Clock, embedder: Embedder | None = None)
     # Deferred: loads apsw, which `import holdfast` must not.
     from holdfast.stores.sqlite import SqliteStore
 
-    readonly = place.option == "mode=ro"
-    if readonly:
+    if place.readonly:
         _check_there(place.path)
     return await SqliteStore.open(
         place.path,
         clock=clock,
-        readonly=readonly,
+        readonly=place.readonly,
         embedder=None if embedder is None else embedder.name,
     )
 
@@ -200,10 +213,16 @@ def _process_default() -> LocalHoldfast:
             # Deferred: it loads asyncio, which `import holdfast` does without.
             from holdfast.memories.late import late_store
 
-            core = Core(late_store(lambda: _opened(place, clock)), clock, SystemRandom())
+            async def opened() -> Store:
+                store = await _opened(place, clock)
+                duties.begin()
+                return store
+
+            core = Core(late_store(opened), clock, SystemRandom())
+            duties = Duties(core, "background")
             if place.warns:
                 core.commit = _warning_first(core)
-            _defaults.append(LocalHoldfast(core))
+            _defaults.append(LocalHoldfast(core, duties))
         return _defaults[0]
 
 
@@ -213,11 +232,13 @@ current.fill(_process_default)
 
 
 def _warning_first(core: Core) -> Callable[[Batch], Awaitable[Commit]]:
+    behind = core.commit
+
     async def commit(batch: Batch) -> Commit:
         # Deferred: who opens a file has nothing to be told.
         import logging
 
-        core.commit = core.store.commit
+        core.commit = behind
         logging.getLogger("holdfast").warning(
             "memory:// keeps nothing after the process ends; open a file, or add ?quiet=true"
         )

@@ -97,7 +97,7 @@ class StoredBanks:
             checked_kind(kind)
         wanted = folded_name(prefix)
         found: list[BankInfo] = []
-        async for info in self._all():
+        async for info in self.every():
             if len(found) >= limit:
                 break
             if (kind is None or info.kind == kind) and folded_name(info.name).startswith(wanted):
@@ -129,7 +129,8 @@ class StoredBanks:
             raise no_bank(name)
         return bank_of(document), now_us
 
-    async def _all(self) -> AsyncIterator[BankInfo]:
+    async def every(self) -> AsyncIterator[BankInfo]:
+        """The settings of all banks, oldest first."""
         scope = Scope(self._space, BANKS, BANKS_KEY)
         after = 0
         while True:

@@ -46,16 +46,17 @@ def partition(space: str, bank: str, key: str) -> Partition:
 class Core:
     """A store with what its writers need: ids, the clock, and the embedder if there is one.
 
-    ``commit`` is the store's own, as an attribute, so that ``app`` can put something in front of it.
+    ``commit`` is the store's own, as an attribute, so that something can be put around it.
     """
 
-    __slots__ = ("_seen_us", "clock", "commit", "embedder", "make_id", "store")
+    __slots__ = ("_seen_us", "clock", "commit", "embedder", "make_id", "random_bits", "store")
 
     def __init__(
         self, store: Store, clock: Clock, random_bits: Callable[[int], int], embedder: Embedder | None = None
     ) -> None:
         self.store = store
         self.clock = clock
+        self.random_bits = random_bits
         self.make_id = IdMaker(clock.now_us, random_bits)
         self.embedder = embedder
         self.commit: Callable[[Batch], Awaitable[Commit]] = store.commit

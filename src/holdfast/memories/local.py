@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from holdfast.memories.banks import StoredBanks
+from holdfast.memories.chores import StoredChores
 from holdfast.memories.core import Core
+from holdfast.memories.duties import Duties
 from holdfast.memories.spaces import StoredSpace
 from holdfast.memories.values import StoredValues
 from holdfast.model.forget import OriginMatch, Receipt
@@ -20,11 +22,12 @@ if TYPE_CHECKING:  # Protocols are needed by type checkers only
 class LocalHoldfast:
     """A memory over a store in this process. What a space offers is offered for the default space as well."""
 
-    __slots__ = ("_core", "_default")
+    __slots__ = ("_core", "_default", "_duties")
 
-    def __init__(self, core: Core, space: str = "default") -> None:
+    def __init__(self, core: Core, duties: Duties, space: str = "default") -> None:
         self._core = core
-        self._default = StoredSpace(core, space)
+        self._duties = duties
+        self._default = StoredSpace(core, space, duties)
 
     @property
     def store(self) -> Store:
@@ -44,8 +47,12 @@ class LocalHoldfast:
     def values(self) -> StoredValues:
         return self._default.values
 
+    @property
+    def chores(self) -> StoredChores:
+        return self._default.chores
+
     def space(self, name: str | None = None) -> StoredSpace:
-        return self._default if name is None else StoredSpace(self._core, name)
+        return self._default if name is None else StoredSpace(self._core, name, self._duties)
 
     async def history(self, record_id: str) -> list[Change]:
         return await self._default.history(record_id)
@@ -79,6 +86,7 @@ class LocalHoldfast:
         return await self._default.receipt(receipt_id)
 
     async def aclose(self) -> None:
+        await self._duties.aclose()
         await self._core.store.aclose()
 
     async def __aenter__(self) -> Self:

@@ -8,7 +8,9 @@ from typing import Final, cast
 from holdfast.errors import InvalidInput, ScopeError
 from holdfast.memories.banks import StoredBanks
 from holdfast.memories.checking import check_feed_cursor, check_limit, check_match, checked_items
+from holdfast.memories.chores import StoredChores
 from holdfast.memories.core import Core, following
+from holdfast.memories.duties import Duties
 from holdfast.memories.receipts import completed, read_receipt, settle_later
 from holdfast.memories.settings import BANKS_KEY
 from holdfast.memories.values import VALUES_KEY, StoredValues
@@ -25,13 +27,14 @@ SYSTEM_KEYS: Final = frozenset((BANKS_KEY, VALUES_KEY))
 class StoredSpace:
     """One space of a store."""
 
-    __slots__ = ("_banks", "_core", "_name", "_values")
+    __slots__ = ("_banks", "_chores", "_core", "_name", "_values")
 
-    def __init__(self, core: Core, name: str) -> None:
+    def __init__(self, core: Core, name: str, duties: Duties) -> None:
         self._core = core
         self._name = checked_name(name, what="the space", code="space_invalid")
         self._banks = StoredBanks(core, name)
         self._values = StoredValues(core, name)
+        self._chores = StoredChores(core, name, duties)
 
     @property
     def name(self) -> str:
@@ -44,6 +47,10 @@ class StoredSpace:
     @property
     def values(self) -> StoredValues:
         return self._values
+
+    @property
+    def chores(self) -> StoredChores:
+        return self._chores
 
     async def history(self, record_id: str) -> list[Change]:
         scope, store = Scope(self._name), self._core.store

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from holdfast.errors import InvalidInput
 from holdfast.model.ids import checked_id
 from holdfast.model.scope import Place, checked_name
-from holdfast.model.values import JsonValue, checked_json, checked_micros
+from holdfast.model.values import JsonValue, checked_json, checked_micros, moment
 
 MAX_ATTEMPTS = 8
 FORGOTTEN_KEY = "~forgotten"
@@ -26,6 +27,7 @@ class ChoreState(StrEnum):
 
 
 LIVE = frozenset((ChoreState.QUEUED, ChoreState.LEASED))
+OVER = frozenset((ChoreState.DONE, ChoreState.CANCELLED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +76,13 @@ class Chore:
     last_error: str | None
     created_us: int
     change: str
+
+    @property
+    def due_at(self) -> datetime:
+        """When it is due, or was when it was leased."""
+        return moment(self.due_us)
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was made."""
+        return moment(self.created_us)

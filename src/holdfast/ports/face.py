@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal, Protocol, Self
 
 from holdfast.model.bank import BankInfo, BankKind, NewEntry
+from holdfast.model.chore import Chore, ChoreState
 from holdfast.model.entry import Entry
 from holdfast.model.filter import Filter
 from holdfast.model.forget import OriginMatch, Receipt
@@ -223,6 +224,48 @@ class Values(Protocol):
         ...
 
 
+class Chores(Protocol):
+    """The background work of a space. Running it, with ``drain`` and ``run_once``, is for all spaces together."""
+
+    async def drain(self, timeout: float | None = None) -> int:
+        """Run everything that is due by now, of every space, and tell how many chores ran.
+
+        It looks first for what is due by the state of the memory. What fails is due again later, and not waited for.
+        After ``timeout`` seconds, what still runs is handed back to whoever comes next.
+        """
+        ...
+
+    async def run_once(self) -> Chore | None:
+        """Run the oldest chore that is due, of any space, and return it as it was taken; None when nothing is due."""
+        ...
+
+    async def pending(self, *, limit: int = 100) -> list[Chore]:
+        """Chores that wait or run."""
+        ...
+
+    async def dead(self, *, limit: int = 100) -> list[Chore]:
+        """Chores that failed too often; ``last_error`` says where, without any content."""
+        ...
+
+    async def retry(self, chore_id: str) -> None:
+        """Make a dead or cancelled chore due now, with its attempts counted anew; ``Conflict`` for others."""
+        ...
+
+    async def drop(self, chore_id: str) -> None:
+        """Cancel a chore that is not done; a result that still arrives is not written."""
+        ...
+
+    async def cancel(self, chore_id: str) -> None:
+        """The same as ``drop``."""
+        ...
+
+    async def list(
+        self, *, states: Sequence[ChoreState | str] = (), kind: str | None = None, limit: int = 100
+    ) -> list[Chore]:
+        """Chores of this space, oldest first; of these states and this kind, or of all."""
+        ...
+
+
 class Space(Protocol):
     """A tenant: nothing reaches across."""
 
@@ -239,6 +282,11 @@ class Space(Protocol):
     @property
     def values(self) -> Values:
         """The values of this space."""
+        ...
+
+    @property
+    def chores(self) -> Chores:
+        """The background work of this space."""
         ...
 
     async def history(self, record_id: str) -> list[Change]:
@@ -295,6 +343,11 @@ class Holdfast(Protocol):
     @property
     def values(self) -> Values:
         """The values of the default space."""
+        ...
+
+    @property
+    def chores(self) -> Chores:
+        """The background work of the default space."""
         ...
 
     async def history(self, record_id: str) -> list[Change]:

@@ -187,10 +187,23 @@ class Chores(Protocol):
         """Extend a lease; ``LeaseLost`` when it is not held any more."""
         ...
 
+    async def release(self, worker: str) -> int:
+        """Give back what a worker holds, and tell how much that was.
+
+        Each of its leased chores is queued again as it was before the lease: due at the same time, with the attempt
+        not counted. Its token stays, so a result that still arrives is refused.
+        """
+        ...
+
     async def chores(
-        self, scope: Scope, *, states: Sequence[ChoreState] = (), limit: int = 100
+        self,
+        scope: Scope,
+        *,
+        states: Sequence[ChoreState] = (),
+        kinds: Sequence[str] | None = None,
+        limit: int = 100,
     ) -> list[Chore]:
-        """Chores of a space, bank or key, oldest first; of these states, or of all."""
+        """Chores of a space, bank or key, oldest first; of these states, or of all; of these kinds, or of all."""
         ...
 
     async def next_due_us(self) -> int | None:

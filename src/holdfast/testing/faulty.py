@@ -22,9 +22,9 @@ from holdfast.ports.store import CheckReport, Overdue, Store, StoreStats, WordSt
 T = TypeVar("T")
 Method: TypeAlias = Literal[
     "commit", "load", "find", "versions", "keys", "head", "document", "documents", "document_versions", "words",
-    "nearest", "eligible", "fetch", "changes", "change", "lease", "renew", "chores", "next_due_us", "check", "residue",
-    "backup", "settle", "unsettled", "erased", "spaces", "overdue", "trim_journal", "trim_chores", "stats", "compact",
-    "aclose",
+    "nearest", "eligible", "fetch", "changes", "change", "lease", "renew", "release", "chores", "next_due_us", "check",
+    "residue", "backup", "settle", "unsettled", "erased", "spaces", "overdue", "trim_journal", "trim_chores", "stats",
+    "compact", "aclose",
 ]  # fmt: skip
 
 
@@ -150,10 +150,19 @@ class FaultyStore:
     async def renew(self, chore_id: str, token: int, until_us: int) -> None:
         await self._through("renew", self._inner.renew(chore_id, token, until_us))
 
+    async def release(self, worker: str) -> int:
+        return await self._through("release", self._inner.release(worker))
+
     async def chores(
-        self, scope: Scope, *, states: Sequence[ChoreState] = (), limit: int = 100
+        self,
+        scope: Scope,
+        *,
+        states: Sequence[ChoreState] = (),
+        kinds: Sequence[str] | None = None,
+        limit: int = 100,
     ) -> list[Chore]:
-        return await self._through("chores", self._inner.chores(scope, states=states, limit=limit))
+        work = self._inner.chores(scope, states=states, kinds=kinds, limit=limit)
+        return await self._through("chores", work)
 
     async def next_due_us(self) -> int | None:
         return await self._through("next_due_us", self._inner.next_due_us())

@@ -176,9 +176,12 @@ class StoreMachine(RuleBasedStateMachine):
         now_us = self.clock.now_us()
         kinds = dice.maybe((("extract",), ("digest", "extract"), ()), 4)
         limit, until_us = dice.one((1, 2, 9)), now_us + dice.one((0, 5, 60, 200_000))
+        worker = dice.one(("v", "w"))
 
         async def leased(store: Store) -> list[Chore]:
-            return await store.lease(worker="w", now_us=now_us, until_us=until_us, kinds=kinds, limit=limit)
+            return await store.lease(
+                worker=worker, now_us=now_us, until_us=until_us, kinds=kinds, limit=limit
+            )
 
         chores = cast("list[Chore]", await self.pair.agree(f"lease {kinds} {limit}", leased))
         for chore in chores:
@@ -189,6 +192,8 @@ class StoreMachine(RuleBasedStateMachine):
             elif dice.chance(2):
                 result = replace(dice.append(), digest=None)
                 await self._commit(self.make.batch(result, Finish(chore.id, chore.token), space=chore.space))
+        if dice.chance(5):
+            await self.pair.agree(f"release {worker}", partial(looks.release, worker=worker))
 
     async def _pile(self, dice: Dice, space: str) -> None:
         first = dice.put()

@@ -254,6 +254,11 @@ async def renew(store: Store, chore_id: str, token: int, until_us: int) -> None:
     await store.renew(chore_id, token, until_us)
 
 
+async def release(store: Store, worker: str) -> int:
+    """Give back what a worker holds."""
+    return await store.release(worker)
+
+
 async def next_due(store: Store) -> int | None:
     """The next due time."""
     return await store.next_due_us()

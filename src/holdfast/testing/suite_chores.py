@@ -194,6 +194,50 @@ class ChoreLaws(Ground):
         )
         assert len(await store.chores(in_space(), limit=2)) == 2
 
+    async def test_trimming_removes_what_ended_and_is_old(self, bench: Bench) -> None:
+        """Done and cancelled chores made before a time are removed, in all spaces; the rest stays as it is."""
+        done, cancelled, dead, leased, queued = [await bench.enqueue(key=f"k{n}") for n in range(5)]
+        foreign = await bench.enqueue(space=OTHER_SPACE)
+        await bench.lease(limit=4)
+        await bench.commit(Finish(done, 1), Drop(cancelled), Fail(dead, 1, "no", None))
+        await bench.commit(Drop(foreign), space=OTHER_SPACE)
+        bench.clock.advance(days=1)
+        later = await bench.enqueue(key="later")
+        await bench.commit(Drop(later))
+        made = (await bench.chore(later)).created_us
+        kept = {chore.id: chore for chore in await bench.store.chores(in_space())}
+        changes = await bench.store.changes(in_space())
+        assert await bench.store.trim_chores(START_US) == 0
+        assert await bench.store.trim_chores(made) == 3
+        assert await bench.store.trim_chores(made) == 0
+        left = {chore.id: chore for chore in await bench.store.chores(in_space())}
+        assert left == {chore: kept[chore] for chore in (dead, leased, queued, later)}
+        assert await bench.store.chores(in_space(OTHER_SPACE)) == []
+        assert await bench.store.changes(in_space()) == changes
+        await bench.refused(ChoreNotFound, Drop(done))
+
+    async def test_trimming_removes_any_number(self, bench: Bench) -> None:
+        """A trim removes everything that it should, however much that is."""
+        chores = [bench.make.enqueue() for _ in range(2_000)]
+        await bench.commit(*chores)
+        await bench.commit(*(Drop(chore.draft.id) for chore in chores))
+        bench.clock.advance(days=1)
+        assert await bench.store.trim_chores(bench.clock.now_us()) == 2_000
+        assert await bench.store.chores(in_space()) == []
+
+    async def test_chores_are_listed_by_kind(self, bench: Bench) -> None:
+        """Chores are listed of the kinds asked for; no kind given, no chore; the limit counts what is asked for."""
+        first = await bench.enqueue("extract")
+        digests = [await bench.enqueue("digest") for _ in range(3)]
+        store, live = bench.store, (ChoreState.QUEUED,)
+        assert [chore.id for chore in await store.chores(in_space(), kinds=("digest",))] == digests
+        assert [chore.id for chore in await store.chores(in_key(), kinds=("digest",), limit=2)] == digests[:2]
+        assert len(await store.chores(in_space(), kinds=("digest", "extract"), states=live)) == 4
+        assert await store.chores(in_space(), kinds=()) == []
+        await bench.commit(Drop(digests[0]), Drop(first))
+        left = await store.chores(in_space(), kinds=("digest", "extract"), states=live, limit=1)
+        assert [chore.id for chore in left] == digests[1:2]
+
     async def test_chores_are_listed_oldest_first(self, bench: Bench) -> None:
         """Chores are listed oldest first."""
         chores: list[str] = []
@@ -252,6 +296,16 @@ class LeaseLaws(Ground):
         assert [chore.id for chore in await bench.lease(limit=3)] == expected[:3]
         assert [chore.id for chore in await bench.lease(limit=3)] == expected[3:]
         assert await bench.lease(limit=3) == []
+
+    async def test_oldest_first_among_ended_leases(self, bench: Bench) -> None:
+        """Chores whose lease has ended and queued ones are leased in one order, by due time."""
+        ids = [await bench.enqueue(key=f"k{n}", due_us=START_US - 10 + n) for n in range(4)]
+        await bench.lease(limit=1)
+        await bench.lease(limit=1, lease_us=9 * LEASE_US)
+        await bench.lease(limit=1)
+        bench.clock.advance(microseconds=LEASE_US + 1)
+        newest = await bench.enqueue(key="k9", due_us=START_US - 11)
+        assert [chore.id for chore in await bench.lease("w2", limit=9)] == [newest, ids[0], ids[2], ids[3]]
 
     async def test_one_place_one_chore(self, bench: Bench) -> None:
         """A place with a running lease gives nothing, and one call never gives two chores of one place."""
@@ -385,10 +439,51 @@ class LeaseLaws(Ground):
         leased = [chore.id for part in found for chore in part]
         assert sorted(leased) == sorted(chores)
 
+    async def test_what_is_released_is_as_it_was(self, bench: Bench) -> None:
+        """A released chore is queued as before its lease: with its due time and attempts, and with a grown token."""
+        chore = await bench.enqueue(due_us=START_US - 7, dedupe="d")
+        before = await bench.chore(chore)
+        await bench.lease("w1")
+        assert await bench.store.release("w1") == 1
+        after = await bench.chore(chore)
+        assert (after.state, after.attempts, after.due_us, after.lease_until_us, after.token) == (
+            ChoreState.QUEUED, before.attempts, START_US - 7, None, before.token + 1,
+        )  # fmt: skip
+        commit = await bench.commit(bench.make.enqueue(dedupe="d"))
+        assert commit.placed[0].duplicate
+        (again,) = await bench.lease("w2")
+        assert (again.id, again.attempts, again.token) == (chore, 1, 2)
+
+    async def test_what_is_released_is_not_held(self, bench: Bench) -> None:
+        """After a release the result of the lease is refused, and it cannot be renewed."""
+        chore = await bench.enqueue()
+        await bench.lease("w1")
+        await bench.store.release("w1")
+        await bench.refused(LeaseLost, bench.make.append("late"), Finish(chore, 1))
+        with pytest.raises(LeaseLost):
+            await bench.store.renew(chore, 1, START_US + 10**9)
+
+    async def test_only_the_leases_of_a_worker_are_released(self, bench: Bench) -> None:
+        """A release reaches every lease of one worker, ended ones too, and nothing that others hold or held."""
+        mine = {await bench.enqueue(key=f"k{n}") for n in range(3)}
+        await bench.lease("w1", limit=3)
+        theirs = await bench.enqueue(key=OTHER_KEY)
+        await bench.lease("w2")
+        finished = await bench.enqueue(bank=OTHER_BANK)
+        await bench.lease("w1")
+        await bench.commit(Finish(finished, 1))
+        bench.clock.advance(microseconds=LEASE_US + 1)
+        assert await bench.store.release("w1") == 3
+        assert await bench.store.release("w1") == 0
+        states = {chore.id: chore.state for chore in await bench.store.chores(in_space())}
+        assert {chore for chore, state in states.items() if state is ChoreState.QUEUED} == mine
+        assert (states[theirs], states[finished]) == (ChoreState.LEASED, ChoreState.DONE)
+
     async def test_leases_are_not_changes(self, bench: Bench) -> None:
-        """Leasing and renewing leave no change in the journal."""
+        """Leasing, renewing and releasing leave no change in the journal."""
         chore = await bench.enqueue()
         before = await bench.store.changes(in_space())
         await bench.lease()
         await bench.store.renew(chore, 1, START_US + 10**9)
+        await bench.store.release("w1")
         assert await bench.store.changes(in_space()) == before

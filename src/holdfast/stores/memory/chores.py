@@ -54,7 +54,24 @@ def renew(tables: Tables, chore_id: str, token: int, until_us: int) -> None:
         tables.keep_chore(undo, replace(record, bare=replace(record.bare, lease_until_us=until_us)))
 
 
-def chores(tables: Tables, scope: Scope, states: Sequence[ChoreState], limit: int) -> list[Chore]:
+def release(tables: Tables, worker: str) -> int:
+    """Give back what a worker holds."""
+    held = [
+        record
+        for record in (tables.chores[chore_id] for chore_id in tables.live)
+        if record.bare.state is ChoreState.LEASED and record.bare.worker == worker
+    ]
+    with Undo() as undo:
+        for record in held:
+            queued = in_state(ChoreState.QUEUED, record.bare)
+            before = replace(queued, attempts=queued.attempts - 1)
+            tables.keep_chore(undo, replace(record, bare=before))
+    return len(held)
+
+
+def chores(
+    tables: Tables, scope: Scope, states: Sequence[ChoreState], kinds: Sequence[str] | None, limit: int
+) -> list[Chore]:
     """The chores of a scope, oldest first."""
     found = [
         record
@@ -63,6 +80,7 @@ def chores(tables: Tables, scope: Scope, states: Sequence[ChoreState], limit: in
         and scope.bank in (None, record.bare.place.bank)
         and scope.key in (None, record.bare.place.key)
         and (not states or record.bare.state in states)
+        and (kinds is None or record.bare.kind in kinds)
     ]
     found.sort(key=lambda record: record.bare.id)
     return [record.read() for record in found[:limit]]

@@ -164,11 +164,20 @@ class MemoryStore:
         with self._open() as tables:
             chores.renew(tables, chore_id, token, until_us)
 
+    async def release(self, worker: str) -> int:
+        with self._open() as tables:
+            return chores.release(tables, worker)
+
     async def chores(
-        self, scope: Scope, *, states: Sequence[ChoreState] = (), limit: int = 100
+        self,
+        scope: Scope,
+        *,
+        states: Sequence[ChoreState] = (),
+        kinds: Sequence[str] | None = None,
+        limit: int = 100,
     ) -> list[Chore]:
         with self._open() as tables:
-            return chores.chores(tables, scope, states, limit)
+            return chores.chores(tables, scope, states, kinds, limit)
 
     async def next_due_us(self) -> int | None:
         with self._open() as tables:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.model.chore import LIVE, ChoreState
+from holdfast.model.chore import LIVE, OVER
 from holdfast.model.entry import Reason
 from holdfast.ports.store import CheckReport, Finding, Overdue, StoreStats
 from holdfast.rules.words import index_terms
 from holdfast.stores.memory.tables import EntryRecord, Tables, Versions
 
-ENDED = frozenset((ChoreState.DONE, ChoreState.CANCELLED))
 HINT = "report this: the tables of a store in memory can only be wrong through a mistake in holdfast"
 
 
@@ -83,7 +82,7 @@ def trim_chores(tables: Tables, before_us: int) -> int:
     old = [
         chore_id
         for chore_id, record in tables.chores.items()
-        if record.bare.state in ENDED and record.bare.created_us < before_us
+        if record.bare.state in OVER and record.bare.created_us < before_us
     ]
     for chore_id in old:
         del tables.chores[chore_id]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from heapq import merge
 from typing import Final, cast
 
 import apsw
@@ -31,15 +32,23 @@ _KILL: Final = "update chores set state='dead', lease_until=null, last_error=?, 
 _DROP: Final = "update chores set state='cancelled', lease_until=null, change=? where id=?"
 _RETRY: Final = "update chores set state='queued', due=?, attempts=0, change=? where id=?"
 _USED_UP: Final = "update chores set state='dead', lease_until=null where state='leased' and lease_until<? and attempts>=max_attempts"
-_DUE: Final = (
-    "select id, space, bank, key, kind from chores c where ((state='queued' and due<=?1) or (state='leased' and lease_until<?1))"
-    " and not exists(select 1 from chores o where o.space=c.space and o.bank=c.bank and o.key=c.key"
-    " and o.state='leased' and o.lease_until>=?1) order by due, id"
+_BUSY: Final = "select space, bank, key from chores where state='leased' and lease_until>=?"
+_OF_KINDS: Final = "(?2 is null or kind in (select value from json_each(?2)))"
+_QUEUED: Final = (
+    "select due, id, space, bank, key from chores indexed by chores_due where state='queued' and due<=?1 and "
+    + _OF_KINDS
+    + " order by due, id"
+)
+_ENDED: Final = (
+    "select due, id, space, bank, key from chores indexed by chores_leased where state='leased' and lease_until<?1 and "
+    + _OF_KINDS
+    + " order by due, id"
 )
 _TAKE: Final = (
     "update chores set state='leased', attempts=attempts+1, token=token+1, lease_until=?, worker=? where id=?"
     " returning " + columns.CHORE
 )
+_RELEASE: Final = "update chores set state='queued', attempts=attempts-1, lease_until=null where state='leased' and worker=? returning id"
 _RENEW: Final = "update chores set lease_until=? where id=? and token=? and state='leased' returning id"
 
 
@@ -140,19 +149,32 @@ def lease(
 ) -> list[Chore]:
     """Take due chores, oldest first, one of each place; inside the open transaction."""
     connection.execute(_USED_UP, (now_us,))
-    chosen: list[Column] = []
-    places: set[Record] = set()
-    for row in connection.execute(_DUE, (now_us,)):
-        place = row[1:4]
-        if place not in places and (kinds is None or row[4] in kinds):
-            places.add(place)
-            chosen.append(row[0])
-            if len(chosen) >= limit:
-                break
+    asked = (now_us, None if kinds is None else dump_json(list(kinds)))
+    busy = set(connection.execute(_BUSY, (now_us,)))
+    # Each comes in order from its index, and no further than is needed.
+    due = merge(connection.execute(_QUEUED, asked), connection.execute(_ENDED, asked))
     return [
         chore_of(connection.execute(_TAKE, (until_us, worker, identifier)).fetchall()[0])
-        for identifier in chosen
+        for identifier in _first_of_places(due, busy, limit)
     ]
+
+
+def _first_of_places(due: Iterable[Record], busy: set[Record], limit: int) -> list[Column]:
+    """The ids of the first chores, one of each place that is not busy."""
+    chosen: list[Column] = []
+    for row in due:
+        place = row[2:]
+        if place not in busy:
+            busy.add(place)
+            chosen.append(row[1])
+            if len(chosen) >= limit:
+                break
+    return chosen
+
+
+def release(connection: Connection, worker: str) -> int:
+    """Give back what a worker holds; inside the open transaction."""
+    return len(connection.execute(_RELEASE, (worker,)).fetchall())
 
 
 def renew(connection: Connection, chore: str, token: int, until_us: int) -> None:

@@ -12,6 +12,7 @@ from holdfast.model.forget import OriginMatch
 from holdfast.model.ids import is_id
 from holdfast.model.journal import Change
 from holdfast.model.scope import Scope
+from holdfast.model.values import dump_json
 from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import change_of, chore_of, document_of
 from holdfast.stores.sqlite.reading import Reading
@@ -37,7 +38,8 @@ _CHORES: Final = (
     "select "
     + columns.CHORE
     + " from chores where space=?1 and (?2 is null or bank=?2) and (?3 is null or key=?3)"
-    " order by id"
+    " and (?4 is null or state in (select value from json_each(?4)))"
+    " and (?5 is null or kind in (select value from json_each(?5))) order by id limit ?6"
 )
 _NEXT_DUE: Final = (
     "select min(due) from (select min(due) as due from chores where state='queued'"
@@ -117,11 +119,14 @@ def change(reading: Reading, scope: Scope, identifier: str) -> Change | None:
     return None if row is None else change_of(row)
 
 
-def chores(reading: Reading, scope: Scope, states: Sequence[ChoreState], limit: int) -> list[Chore]:
+def chores(
+    reading: Reading, scope: Scope, states: Sequence[ChoreState], kinds: Sequence[str] | None, limit: int
+) -> list[Chore]:
     """Chores of a scope, oldest first."""
-    rows = reading.connection.execute(_CHORES, (scope.space, scope.bank, scope.key)).fetchall()
-    found = [chore_of(row) for row in rows]
-    return [chore for chore in found if not states or chore.state in states][:limit]
+    of_states = dump_json([str(state) for state in states]) if states else None
+    of_kinds = None if kinds is None else dump_json(list(kinds))
+    asked = (scope.space, scope.bank, scope.key, of_states, of_kinds, limit)
+    return [chore_of(row) for row in reading.connection.execute(_CHORES, asked)]
 
 
 def next_due_us(reading: Reading) -> int | None:

@@ -279,11 +279,22 @@ class SqliteStore:
             lambda ledger: chore_rows.renew(ledger.connection, chore_id, token, until_us)
         )
 
+    async def release(self, worker: str) -> int:
+        """See ``Chores.release``."""
+        from holdfast.stores.sqlite import chore_rows  # with the first write
+
+        return await self._writing().run(lambda ledger: chore_rows.release(ledger.connection, worker))
+
     async def chores(
-        self, scope: Scope, *, states: Sequence[ChoreState] = (), limit: int = 100
+        self,
+        scope: Scope,
+        *,
+        states: Sequence[ChoreState] = (),
+        kinds: Sequence[str] | None = None,
+        limit: int = 100,
     ) -> list[Chore]:
         """See ``Chores.chores``."""
-        return await self._read(lambda reading: record_reads.chores(reading, scope, states, limit))
+        return await self._read(lambda reading: record_reads.chores(reading, scope, states, kinds, limit))
 
     async def next_due_us(self) -> int | None:
         """See ``Chores.next_due_us``."""

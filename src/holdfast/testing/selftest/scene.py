@@ -9,13 +9,14 @@ from typing import Final, cast
 
 from holdfast.memories.bank import StoredBank
 from holdfast.memories.core import Core, quantised
+from holdfast.memories.duties import Duties
 from holdfast.memories.local import LocalHoldfast
 from holdfast.model.bank import NewEntry
 from holdfast.model.entry import Entry, Quantised
 from holdfast.model.scope import Scope
 from holdfast.model.window import Window
 from holdfast.ports.store import Store
-from holdfast.providers.system import SystemClock, random_bits
+from holdfast.providers.system import SystemClock, SystemRandom
 from holdfast.rules.words import index_terms
 from holdfast.stores.sqlite import SqliteStore
 from holdfast.stores.sqlite.tuning import PROMISED, Tuning
@@ -58,7 +59,8 @@ async def opened(
     """A memory as ``holdfast.open`` makes it, on a disk and with settings of one's own; ``through`` wraps its store."""
     clock = SystemClock()
     store: Store = await SqliteStore.open(path, clock=clock, vfs=vfs, tuning=tuning)
-    return LocalHoldfast(Core(store if through is None else through(store), clock, random_bits))
+    core = Core(store if through is None else through(store), clock, SystemRandom())
+    return LocalHoldfast(core, Duties(core))
 
 
 async def set_up(hf: LocalHoldfast) -> Scene:

@@ -1,0 +1,18 @@
+"""The kinds of background work of a memory. A new kind joins with one line."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from holdfast.chores.kinds import Kinds
+from holdfast.memories.core import Core
+from holdfast.memories.receipts import SETTLE, settle
+from holdfast.memories.retention import Retention
+
+
+def known_kinds(core: Core) -> Kinds:
+    """What the worker of a memory can do."""
+    kinds = Kinds()
+    kinds.add(SETTLE, partial(settle, core.store))
+    Retention(core).join(kinds)
+    return kinds
