@@ -17,7 +17,7 @@ RUN_SECONDS: Final = 900.0
 class Handler(Protocol):
     """Runs the chores of one kind."""
 
-    async def __call__(self, chore: Chore) -> Sequence[Operation]:
+    async def __call__(self, chore: Chore, /) -> Sequence[Operation]:
         """Do the work and return the result, which is committed in one batch with the end of the chore.
 
         A handler may be run more than once for one chore: after an error, or when its worker was killed. What it
