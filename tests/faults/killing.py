@@ -28,9 +28,9 @@ class Trigger:
 
 
 class _File(apsw.VFSFile):
-    def __init__(self, trigger: Trigger, name: object, flags: list[int]) -> None:
+    def __init__(self, trigger: Trigger, below: str, name: object, flags: list[int]) -> None:
         self._trigger = trigger
-        super().__init__("", name, flags)  # type: ignore[arg-type] # the driver hands over what it takes
+        super().__init__(below, name, flags)  # type: ignore[arg-type] # the driver hands over what it takes
 
     def xWrite(self, data: bytes, offset: int) -> None:
         self._trigger.pull()
@@ -48,10 +48,11 @@ class _File(apsw.VFSFile):
 class KillingVfs(apsw.VFS):
     def __init__(self, trigger: Trigger) -> None:
         self._trigger = trigger
-        super().__init__("killing", "", makedefault=True)
+        self._below = apsw.vfs_names()[0]  # by name: the default is this one from now on
+        super().__init__("killing", self._below, makedefault=True)
 
     def xOpen(self, name: object, flags: list[int]) -> _File:
-        return _File(self._trigger, name, flags)
+        return _File(self._trigger, self._below, name, flags)
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
         self._trigger.pull()

@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 import textwrap
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -186,12 +187,19 @@ def in_a_child(path: Path, at: int) -> int | None:
     receiver, sender = os.pipe()
     child = os.fork()
     if child == 0:
-        trigger = Trigger(at)
-        vfs = KillingVfs(trigger)
-        asyncio.run(forget_there(path, trigger))
-        os.write(sender, trigger.calls.to_bytes(8, "big"))
-        assert vfs is not None
-        os._exit(0)
+        status = 1  # an error must not lead the child back into the tests of its parent
+        try:
+            trigger = Trigger(at)
+            vfs = KillingVfs(trigger)
+            asyncio.run(forget_there(path, trigger))
+            os.write(sender, trigger.calls.to_bytes(8, "big"))
+            assert vfs is not None
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+            raise
+        finally:
+            os._exit(status)
     os.close(sender)
     _, status = os.waitpid(child, 0)
     told = os.read(receiver, 8)

@@ -196,10 +196,12 @@ def _clear_chores(writer: Writer, selector: Selector, gone: frozenset[str]) -> i
         )
         if not at_place and not (gone and names_any(load_json(record.payload), gone)):
             continue
-        state = ChoreState.CANCELLED if chore.state in LIVE else chore.state
-        if at_place:
-            chore = replace(chore, place=Place(chore.place.bank, FORGOTTEN_KEY))
-        writer.tables.keep_chore(writer.undo, ChoreRecord(writer.chore_in(state, chore), NO_PAYLOAD))
+        over = writer.chore_in(ChoreState.CANCELLED if chore.state in LIVE else chore.state, chore)
+        # First where it stood, so that its dedupe key is free again there; then without a name.
+        writer.tables.keep_chore(writer.undo, ChoreRecord(over, NO_PAYLOAD))
+        place = Place(chore.place.bank, FORGOTTEN_KEY) if at_place else chore.place
+        bare = replace(over, place=place, dedupe=None, worker=None, last_error=None)
+        writer.tables.keep_chore(writer.undo, ChoreRecord(bare, NO_PAYLOAD))
         cleared += 1
     return cleared
 
