@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import holdfast
 from benchmarks.figures import WORK
+from holdfast.memories.duties import WorkerMode
 
 BANK = "measured"
 BATCH = 1_000
@@ -51,7 +52,7 @@ def make(file: Path, entries: Sequence[holdfast.NewEntry]) -> None:
     remove(file)
 
     async def fill() -> None:
-        async with holdfast.open(file) as hf:
+        async with holdfast.open(file, worker="manual") as hf:
             bank = await hf.banks.create(BANK, kind="general", dedupe="off")
             for start in range(0, len(entries), BATCH):
                 await bank.add_many(entries[start : start + BATCH])
@@ -75,11 +76,11 @@ def settle(file: Path) -> None:
     os.close(handle)
 
 
-def using(file: Path, use: Use[T]) -> T:
+def using(file: Path, use: Use[T], worker: WorkerMode = "background") -> T:
     """Run something with the bank of a file, in an event loop of its own."""
 
     async def run() -> T:
-        async with holdfast.open(file) as hf:
+        async with holdfast.open(file, worker=worker) as hf:
             return await use(hf, await hf.banks.get(BANK))
 
     return asyncio.run(run())

@@ -12,6 +12,7 @@ import holdfast
 from benchmarks import files, floor, machine
 from benchmarks.figures import Section, median, print_section, quantile
 from benchmarks.material import Material
+from holdfast.memories.duties import WorkerMode
 
 KEYS = 64
 WANTED = 0.65
@@ -41,7 +42,7 @@ def planned(count: int, seed: int) -> Plan:
     )
     product = files.copied(base, "one-traced.db")
     with floor.traced_writer() as sent:
-        add_all(product, plan)
+        add_all(product, plan, "manual")  # the worker of the background writes what no add does
     plan.trace = floor.trace_of(sent)
     plan.adds = [floor.add_of(transaction) for transaction in plan.trace.transactions[KEYS:]]
     assert len(plan.adds) == count
@@ -49,7 +50,7 @@ def planned(count: int, seed: int) -> Plan:
     return plan
 
 
-def add_all(file: Path, plan: Plan) -> list[float]:
+def add_all(file: Path, plan: Plan, worker: WorkerMode = "background") -> list[float]:
     """The seconds of each measured add through the face."""
 
     async def run(_: holdfast.LocalHoldfast, bank: holdfast.Bank) -> list[float]:
@@ -57,7 +58,7 @@ def add_all(file: Path, plan: Plan) -> list[float]:
             await bank.add(new.content, key=new.key, vector=new.vector)
         return await timed(bank, plan.measured)
 
-    return files.using(file, run)
+    return files.using(file, run, worker)
 
 
 async def timed(bank: holdfast.Bank, entries: Sequence[holdfast.NewEntry]) -> list[float]:
