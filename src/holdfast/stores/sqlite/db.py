@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeAlias, cast
+from pathlib import Path
+from typing import Final, Protocol, TypeAlias, cast
 
 import apsw
 
@@ -75,11 +77,44 @@ def open_connection(path: str, *, readonly: bool, vfs: str | None) -> Connection
     return cast("Connection", apsw.Connection(path, flags=flags | apsw.SQLITE_OPEN_NOMUTEX, vfs=vfs))
 
 
-def copy_file(source: Connection, target: str) -> None:
-    """Copy the database behind a connection into a new file, in one piece."""
-    copy = apsw.Connection(target, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+STEP_PAGES: Final = 1_024
+
+
+def copy_file(
+    source: Connection,
+    target: str,
+    *,
+    vfs: str | None = None,
+    afterwards: Callable[[Connection], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Copy the database behind a connection, as it is at one moment, into a new file, and make that safe.
+
+    The caller holds a snapshot: without one the copy begins anew whenever somebody writes. ``afterwards`` changes the
+    copy before it is made safe; when ``stop`` says so, the copy ends early, unusable.
+    """
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    copy = apsw.Connection(target, flags=flags, vfs=vfs)
     try:
+        copy.execute("pragma synchronous=off")  # made safe once, at the end
         with copy.backup("main", cast("apsw.Connection", source), "main") as work:
-            work.step(-1)
+            while not work.done and not stop():
+                work.step(STEP_PAGES)
+        if afterwards is not None and not stop():
+            copy.execute("pragma secure_delete=on")
+            afterwards(cast("Connection", copy))
     finally:
         copy.close()
+    make_safe(Path(target))
+
+
+def make_safe(file: Path) -> None:
+    """Have the system write a file, and the folder that names it, to the disk."""
+    for path, flags in ((file, os.O_RDWR), (file.parent, os.O_RDONLY)):
+        if path.is_dir() and os.name == "nt":
+            continue  # Windows syncs no folders
+        opened = os.open(path, flags)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

@@ -12,13 +12,13 @@ import apsw
 from holdfast.errors import EmbedderMismatch, StoreFailed, StoreReadOnly, StoreUnsupported
 from holdfast.stores.sqlite.db import Connection, open_connection
 from holdfast.stores.sqlite.faults import failed
+from holdfast.stores.sqlite.heads import APPLICATION
 from holdfast.stores.sqlite.layout import Layout
 from holdfast.stores.sqlite.migrations import SCHEMA, migrate
 from holdfast.stores.sqlite.reindex import analyser, make_words_anew, up_to_date
 from holdfast.stores.sqlite.tuning import PROMISED, SYNCHRONOUS, Tuning
 from holdfast.stores.sqlite.write_lock import WriteLock
 
-APPLICATION: Final = 0x484F4C44  # "HOLD"
 _NETWORK: Final = frozenset(
     (
         "nfs",
@@ -183,7 +183,7 @@ def _create(connection: Connection, layout: Layout) -> None:
         connection.execute("insert into meta values('salt', randomblob(16)), ('quantisation', 'int8')")
         connection.execute("insert into meta values('layout', ?), ('analyser', ?)", (layout.name, analyser()))
         connection.execute("pragma application_id=1213156420")
-        connection.execute("pragma user_version=2")  # as migrations.SCHEMA
+        connection.execute("pragma user_version=3")  # as migrations.SCHEMA
 
 
 def _in_transaction(connection: Connection, work: Callable[[], None]) -> None:

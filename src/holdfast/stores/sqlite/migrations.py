@@ -13,20 +13,21 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from holdfast.stores.sqlite.codec import row_hash
-from holdfast.stores.sqlite.db import Column, Connection, copy_file
+from holdfast.stores.sqlite.db import Column, Connection, copy_file, make_safe
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 """The schema that this holdfast reads and writes."""
 
 _VERSION: Final = "pragma user_version"
 
 
-def migrate(connection: Connection, path: Path) -> None:
+def migrate(connection: Connection, path: Path, *, copy: bool = True) -> None:
     """Bring a file up to date. The caller holds the write lock: another process may have done it meanwhile."""
     version = cast("int", connection.execute(_VERSION).get)
     if version >= SCHEMA:
         return
-    _copy_first(connection, path, version)
+    if copy:
+        _copy_first(connection, path, version)
     for number in range(version + 1, SCHEMA + 1):
         connection.execute("begin immediate")
         try:
@@ -35,7 +36,8 @@ def migrate(connection: Connection, path: Path) -> None:
             connection.execute(mark)
             connection.execute("commit")
         except BaseException:
-            connection.execute("rollback")
+            if connection.in_transaction:  # a full or broken disk has taken it back already
+                connection.execute("rollback")
             raise
 
 
@@ -51,8 +53,13 @@ def _copy_first(connection: Connection, path: Path, version: int) -> None:
     # Under another name until it is whole: a copy that was cut off is not taken for one.
     part = target.with_name(target.name + ".part")
     part.unlink(missing_ok=True)
-    copy_file(connection, str(part))
+    try:
+        copy_file(connection, str(part))
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
     part.replace(target)
+    make_safe(target)
 
 
 def _to_2(connection: Connection) -> None:
@@ -62,6 +69,12 @@ def _to_2(connection: Connection) -> None:
     connection.execute(Path(__file__).with_name("migration_2.sql").read_text(encoding="utf-8"))
 
 
+def _to_3(connection: Connection) -> None:
+    """Guards for what still had none; places that were forgotten; quotas; whose doing a backup is."""
+    connection.create_scalar_function("guarded", row_hash)
+    connection.execute(Path(__file__).with_name("migration_3.sql").read_text(encoding="utf-8"))
+
+
 def _guarded_anew(old: bytes, *columns: Column) -> bytes:
     """The new guard of a row that is whole; a damaged one keeps its old guard, which does not fit, and is found."""
     first = blake2b(repr(columns).encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -69,5 +82,5 @@ def _guarded_anew(old: bytes, *columns: Column) -> bytes:
 
 
 _STEPS: Final[Mapping[int, tuple[Callable[[Connection], None], str]]] = MappingProxyType(
-    {2: (_to_2, "pragma user_version=2")}
+    {2: (_to_2, "pragma user_version=2"), 3: (_to_3, "pragma user_version=3")}
 )

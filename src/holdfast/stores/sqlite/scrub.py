@@ -45,12 +45,12 @@ _SAMPLE_SIZE: Final = 64
 _TELLING: Final = 12
 
 
-def rewrite_pages(connection: Connection) -> None:
+def rewrite_pages(connection: Connection, *, anyway: bool = False) -> None:
     """Write the whole file anew; takes time in proportion to its size, and writers wait meanwhile.
 
-    Nothing is done when this was done for all that was forgotten, and only the log is left.
+    Nothing is done when this was done for all that was forgotten, and only the log is left, unless ``anyway``.
     """
-    if connection.execute(_IN_LOG_ONLY).get:
+    if not anyway and connection.execute(_IN_LOG_ONLY).get:
         return
     for statement in _REWRITE:
         connection.execute(statement)
