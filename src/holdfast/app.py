@@ -17,6 +17,7 @@ from holdfast.ports import current
 from holdfast.providers.system import SystemClock, SystemRandom
 
 if TYPE_CHECKING:  # Protocols are needed by type checkers only
+    from holdfast.model.backup import Restored
     from holdfast.ports.clock import Clock
     from holdfast.ports.embedder import Embedder
     from holdfast.ports.store import Store
@@ -78,6 +79,33 @@ def open(
         return LocalHoldfast(core, duties, space)
 
     return Opening(make)
+
+
+async def restore(
+    backup: str | os.PathLike[str],
+    to: str | os.PathLike[str] | None = None,
+    *,
+    discard: bool = False,
+    dry_run: bool = False,
+) -> Restored:
+    """Put a backup in the place of a memory's file, after what was erased since is erased in it again.
+
+    ``to`` is the file, as a path or URL; without it the one that ``open`` would open. It must not be open anywhere:
+    ``StoreBusy``. What stood there stays beside it as ``FILE.before-restore``, unless ``discard``. With ``dry_run``
+    everything is tried and nothing is changed.
+    """
+    # Deferred: only who restores needs them.
+    import asyncio
+    from pathlib import Path
+
+    from holdfast.stores.sqlite.restoring import Order, Restoring
+
+    place = _place(to)
+    if place.scheme != "sqlite":
+        raise StoreUnsupported("only a file can be restored", hint="give the path of a file")
+    here = Path.cwd()
+    order = Order(backup=here / backup, to=here / place.path, discard=discard, dry_run=dry_run)
+    return await asyncio.to_thread(Restoring(order, SystemClock(), SystemRandom()).run)
 
 
 @dataclass(frozen=True, slots=True)

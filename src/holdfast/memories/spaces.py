@@ -20,6 +20,7 @@ from holdfast.model.ids import bucket_of, is_id
 from holdfast.model.journal import Change
 from holdfast.model.limits import PAGE_LIMIT
 from holdfast.model.scope import Scope, checked_key, checked_name
+from holdfast.model.usage import Usage
 
 SYSTEM_KEYS: Final = frozenset((BANKS_KEY, VALUES_KEY))
 
@@ -121,6 +122,14 @@ class StoredSpace:
         operations = (Forget(selector, by, reason), settle_later(self._core, self._name))
         commit = await self._core.commit(Batch(self._name, change, now_us, operations))
         return await completed(self._core, commit)
+
+    async def limit(self, bytes: int | None) -> None:
+        if bytes is not None and bytes < 0:
+            raise InvalidInput("a limit is 0 or more", code="limit_invalid", hint="None takes it away")
+        await self._core.store.limit(self._name, bytes)
+
+    async def usage(self) -> Usage:
+        return await self._core.store.usage(self._name)
 
     async def receipt(self, receipt_id: str) -> Receipt:
         return await read_receipt(self._core, self._name, receipt_id)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from holdfast.model.values import moment
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A copy that a memory has made of itself. A schedule removes those that it made itself, when newer ones are there."""
+    """A copy that a memory has made of itself; a ``scheduled`` one goes when enough newer ones are there."""
 
     path: str
     at_us: int
@@ -22,6 +22,15 @@ class Backup:
     def at(self) -> datetime:
         """When it was begun: what was acknowledged before is in it."""
         return moment(self.at_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Into which folder a memory is copied, how often, and how many of these copies stay."""
+
+    folder: str
+    every: timedelta
+    keep: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,9 @@ def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout,
                 with lock.held():
                     migrate(connection, path)
             _accept_layout(connection, path, layout)
+            if not readonly and connection.execute("pragma journal_mode").get != "wal":
+                with lock.held():  # a restore has set it aside, or was killed before it put it back
+                    _use_log(connection, path)
             if not readonly and not up_to_date(connection):
                 with lock.held():
                     _in_transaction(connection, lambda: make_words_anew(connection, layout))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import apsw
+
 APPLICATION: Final = 0x484F4C44  # "HOLD"
 _MAGIC: Final = b"SQLite format 3\x00"
 
@@ -25,17 +27,22 @@ class Head:
 
 
 def head_of(path: Path) -> Head | None:
-    """What a file says of itself; None when it is no holdfast file, or not there.
+    """What a file says of itself; None when it is no holdfast file, or cannot be read.
 
-    Only for files that this process has not open: closing a file gives back all locks that the process has on it.
+    Read through the database's own layer: closing a file in any other way gives back all locks that this process has
+    on it, those of SQLite included.
     """
-    try:
-        with path.open("rb") as file:
-            head = file.read(100)
-            size = file.seek(0, 2)
-    except OSError:
+    if not path.is_file():
         return None
-    if len(head) < 100 or not head.startswith(_MAGIC) or _number(head, 68) != APPLICATION:
+    try:
+        file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+        try:
+            head, size = bytes(file.xRead(100, 0)), file.xFileSize()
+        finally:
+            file.xClose()
+    except apsw.Error:
+        return None
+    if not head.startswith(_MAGIC) or _number(head, 68) != APPLICATION:
         return None
     page = int.from_bytes(head[16:18], "big")
     return Head(_number(head, 60), (65_536 if page == 1 else page) * _number(head, 28), size)
