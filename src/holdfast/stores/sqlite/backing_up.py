@@ -37,7 +37,6 @@ class Source:
     """The store that is copied, as far as a backup needs it."""
 
     path: Path
-    vfs: str | None
     connect: Callable[[], Connection]
     writer: Writer | None
     now_us: Callable[[], int]
@@ -47,7 +46,7 @@ class Source:
 async def backup(source: Source, target: str | None, *, verify: bool, scheduled: bool) -> Backup:
     """Copy the file as it is now, while others write."""
     at_us = source.now_us()
-    path = chosen_path(source.path, target, at_us)
+    path = chosen_path(source.path, target, at_us, into_folder=scheduled)
     # Before the copy is begun: whatever is forgotten from here on names this backup in its receipt.
     await _remember(source, path, at_us, scheduled=scheduled)
     stop = threading.Event()
@@ -81,11 +80,13 @@ async def _unremember(source: Source, path: Path) -> None:
             )
 
 
-def chosen_path(file: Path, target: str | None, at_us: int) -> Path:
+def chosen_path(file: Path, target: str | None, at_us: int, *, into_folder: bool) -> Path:
     """The file to write: the target itself, or a name by the time inside a folder."""
     path = file.parent if target is None else Path(target).absolute()
     if path.is_dir():
         return _free_name(path, file.stem, moment(at_us))
+    if into_folder:
+        raise StoreFailed(f"the folder {path} is not there", hint="make it again, or schedule another one")
     if path.exists() or path.is_symlink():
         raise AlreadyExists(f"{path} exists already", hint="give a new path, or remove the old file first")
     if not path.parent.is_dir():
@@ -145,7 +146,7 @@ def _write_part(source: Source, path: Path, part: Path, stop: threading.Event) -
         # One snapshot for all steps: a writer that goes on neither waits nor makes the copy begin anew.
         connection.execute("begin")
         connection.execute("select count(*) from backups").fetchall()
-        copy_file(connection, str(part), vfs=source.vfs, afterwards=leave_itself_out, stop=stop.is_set)
+        copy_file(connection, str(part), afterwards=leave_itself_out, stop=stop.is_set)
     finally:
         put_away(connection)
 

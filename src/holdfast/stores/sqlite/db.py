@@ -84,7 +84,6 @@ def copy_file(
     source: Connection,
     target: str,
     *,
-    vfs: str | None = None,
     afterwards: Callable[[Connection], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -94,10 +93,11 @@ def copy_file(
     copy before it is made safe; when ``stop`` says so, the copy ends early, unusable.
     """
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    copy = apsw.Connection(target, flags=flags, vfs=vfs)
+    origin = cast("apsw.Connection", source)
+    copy = apsw.Connection(target, flags=flags, vfs=origin.open_vfs)
     try:
         copy.execute("pragma synchronous=off")  # made safe once, at the end
-        with copy.backup("main", cast("apsw.Connection", source), "main") as work:
+        with copy.backup("main", origin, "main") as work:
             while not work.done and not stop():
                 work.step(STEP_PAGES)
         if afterwards is not None and not stop():

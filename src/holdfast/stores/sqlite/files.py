@@ -154,6 +154,10 @@ def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout,
         _accept_layout(connection, path, layout)
     except apsw.Error as error:
         raise cannot_open(path, error) from error
+    except OSError as error:
+        raise StoreFailed(
+            f"{path} cannot be brought up to date: {error}", hint="check the disk, then open it again"
+        ) from error
 
 
 def _use_log(connection: Connection, path: Path) -> None:

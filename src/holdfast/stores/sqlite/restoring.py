@@ -118,7 +118,7 @@ class Restoring:
     def _restored(self) -> Restored:
         order, part = self._order, self._part
         _clear(part)
-        _copy_in(order.backup, part, self._vfs)
+        _copy_in(order.backup, part)
         self._reached("copied")
         layout = self._bring_up_to_date()
         self._reached("migrated")
@@ -144,11 +144,15 @@ class Restoring:
         path = self._order.to
         if not path.exists():
             return
-        connection = open_connection(str(path), readonly=self._order.dry_run, vfs=self._vfs)
+        if self._order.dry_run:
+            self._old = _to_read(path)
+            stack.callback(put_away, self._old)
+            return
+        connection = open_connection(str(path), readonly=False, vfs=self._vfs)
         connection.set_busy_timeout(0)
         stack.callback(self._give_back, connection)
         try:
-            for statement in () if self._order.dry_run else _FIRST:
+            for statement in _FIRST:
                 connection.execute(statement).fetchall()
         except apsw.BusyError:
             raise _busy(path) from None
@@ -161,7 +165,7 @@ class Restoring:
         with suppress(apsw.Error):
             if connection.in_transaction:
                 connection.execute("rollback")
-            if self._old is connection and not self._order.dry_run:
+            if self._old is connection:
                 connection.execute("pragma journal_mode=wal").fetchall()
         put_away(connection)
 
@@ -317,7 +321,7 @@ def _checked(order: Order) -> Head:
     return head
 
 
-def _copy_in(backup: Path, part: Path, vfs: str | None) -> None:
+def _copy_in(backup: Path, part: Path) -> None:
     """A copy of the backup; of one that is in use as well, as it is at this moment."""
     if not backup.with_name(backup.name + "-wal").exists():
         shutil.copyfile(backup, part)
@@ -326,7 +330,7 @@ def _copy_in(backup: Path, part: Path, vfs: str | None) -> None:
     try:
         source.execute("begin")
         source.execute("select count(*) from meta").fetchall()
-        copy_file(source, str(part), vfs=vfs)
+        copy_file(source, str(part))
     finally:
         put_away(source)
 

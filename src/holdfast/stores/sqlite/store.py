@@ -324,7 +324,7 @@ class SqliteStore:
 
         self._check_usable()
         source = backing_up.Source(
-            self._path, self._vfs, self._connect, self._writer, self._clock.now_us, self._check_copy
+            self._path, self._connect, self._writer, self._clock.now_us, self._check_copy
         )
         return await backing_up.backup(source, target, verify=verify, scheduled=scheduled)
 
