@@ -16,7 +16,9 @@ from holdfast.model.batch import Batch, Commit
 from holdfast.ports import current
 from holdfast.providers.system import SystemClock, SystemRandom
 
-if TYPE_CHECKING:  # Protocols are needed by type checkers only
+if TYPE_CHECKING:  # needed by type checkers only
+    from pathlib import Path
+
     from holdfast.model.backup import Restored
     from holdfast.ports.clock import Clock
     from holdfast.ports.embedder import Embedder
@@ -81,6 +83,17 @@ def open(
     return Opening(make)
 
 
+def file_of(url: str | os.PathLike[str] | None = None) -> Path | None:
+    """The file that ``open`` would open; None for a memory that has none. Nothing is made."""
+    # Deferred: only who looks for the file needs it.
+    from pathlib import Path
+
+    if url is None and not os.environ.get("HOLDFAST_URL"):
+        return Path(DEFAULT_FILE).absolute()
+    place = _place(url)
+    return Path(place.path).absolute() if place.scheme == "sqlite" else None
+
+
 async def restore(
     backup: str | os.PathLike[str],
     to: str | os.PathLike[str] | None = None,
@@ -100,11 +113,10 @@ async def restore(
 
     from holdfast.stores.sqlite.restoring import Order, Restoring
 
-    place = _place(to)
-    if place.scheme != "sqlite":
+    file = file_of(to)
+    if file is None:
         raise StoreUnsupported("only a file can be restored", hint="give the path of a file")
-    here = Path.cwd()
-    order = Order(backup=here / backup, to=here / place.path, discard=discard, dry_run=dry_run)
+    order = Order(backup=Path.cwd() / backup, to=file, discard=discard, dry_run=dry_run)
     return await asyncio.to_thread(Restoring(order, SystemClock(), SystemRandom()).run)
 
 

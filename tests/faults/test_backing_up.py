@@ -103,7 +103,7 @@ async def test_a_cancelled_backup_leaves_nothing(tmp_path: Path, monkeypatch: py
     async with holdfast.open(tmp_path / "m.db", worker="manual") as hf:
         await filled(hf, 2_000)
         making = asyncio.create_task(hf.backups.make(tmp_path / "copy.db"))
-        while not (tmp_path / "copy.db.part").exists():
+        while not (tmp_path / "copy.db.part").exists():  # noqa: ASYNC110 - it is a file that is waited for
             await asyncio.sleep(0)
         making.cancel()
         with pytest.raises(asyncio.CancelledError):
