@@ -17,6 +17,7 @@ import holdfast
 from holdfast.errors import HoldfastError
 from holdfast.model.chore import ChoreState
 from holdfast.stores.sqlite import SqliteStore, backing_up
+from holdfast.stores.sqlite.db import open_connection
 from holdfast.stores.sqlite.heads import head_of
 from holdfast.testing.clock import ManualClock
 from holdfast.testing.selftest.disk import Disk, mounted
@@ -210,6 +211,7 @@ async def test_a_schedule_makes_one_in_each_interval_and_keeps_the_newest(tmp_pa
         schedule = await hf.backups.schedule(folder, every=timedelta(hours=1), keep=2)
         assert await other.backups.scheduled() == schedule
         (folder / "m-20260101T000000Z.db").write_bytes(b"not made by the schedule")
+        made: list[holdfast.Backup] = []
         for hour in range(4):
             await asyncio.gather(hf.chores.drain(), other.chores.drain())
             await hf.chores.drain()
@@ -329,7 +331,7 @@ async def test_compacting_does_so_also_when_all_is_settled(tmp_path: Path) -> No
             await hf.values.set(f"v{number}", "x" * 10_000)
         await hf.store.settle()
         before = path.stat().st_size
-        connection = apsw.Connection(str(path))
+        connection = open_connection(str(path), readonly=False, vfs=None)
         connection.execute("delete from documents")
         connection.close()
         await hf.store.compact()
@@ -385,7 +387,7 @@ async def test_a_wrong_embedder_and_a_newer_file_are_refused_by_the_face(tmp_pat
         await holdfast.open(path, embedder=Other())  # type: ignore[arg-type] # near enough to be opened with
     async with holdfast.open(path, worker="manual") as hf:
         assert (await hf.banks.list())[0].name == "notes"
-    connection = apsw.Connection(str(path))
+    connection = open_connection(str(path), readonly=False, vfs=None)
     connection.execute("pragma user_version=4")
     connection.close()
     with pytest.raises(holdfast.StoreUnsupported) as caught:

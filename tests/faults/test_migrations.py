@@ -18,6 +18,7 @@ import pytest
 
 from holdfast.errors import HoldfastError
 from holdfast.stores.sqlite import SqliteStore
+from holdfast.stores.sqlite.db import open_connection
 from holdfast.stores.sqlite.heads import head_of
 from holdfast.stores.sqlite.migrations import SCHEMA, copy_of
 from holdfast.testing.selftest.disk import Disk, mounted
@@ -75,7 +76,7 @@ async def test_every_schema_is_brought_up_to_date(tmp_path: Path, schema: int) -
 async def test_guards_of_every_table_are_made(tmp_path: Path, schema: int) -> None:
     path = unpacked(schema, tmp_path)
     await content(path)
-    connection = apsw.Connection(str(path))
+    connection = open_connection(str(path), readonly=False, vfs=None)
     for table in ("idempotency", "tombstones"):
         assert connection.execute(f"select count(*) from {table} where hash is null").get == 0  # noqa: S608
         assert cast("int", connection.execute(f"select count(*) from {table}").get) > 0  # noqa: S608

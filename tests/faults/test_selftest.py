@@ -42,8 +42,9 @@ def test_the_crash_test_notices_a_store_that_acknowledges_too_early(tmp_path: Pa
     assert "lost" in outcome.line
 
 
-def test_backups_under_load_show_one_moment(tmp_path: Path) -> None:
+def test_backups_under_load_show_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = Told()
+    monkeypatch.setattr("holdfast.testing.selftest.backup.A_FILE", 5)
     outcome = backup_test(tmp_path, 10, progress=told)
     assert outcome.findings == ()
     assert outcome.figures["backups"] == 10

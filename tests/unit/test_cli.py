@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import apsw
 import pytest
 import typer
 
@@ -22,6 +21,7 @@ from holdfast.cli.main import app
 from holdfast.model.batch import Batch, Enqueue, Fail
 from holdfast.model.chore import ChoreDraft
 from holdfast.model.scope import Place
+from holdfast.stores.sqlite.db import open_connection
 
 EXAMPLE = re.compile(r"Example: (holdfast [^\n]+)")
 QUICK = {"--n": "3", "--seconds": "1"}
@@ -177,7 +177,7 @@ def test_chores_are_listed_retried_and_dropped(tmp_path: Path) -> None:
 def test_what_cannot_be_done_is_told_with_the_next_step(tmp_path: Path, command: list[str]) -> None:
     scene(tmp_path)
     (tmp_path / "foreign.db").write_bytes(b"not a database" * 1_000)
-    newer = apsw.Connection(str(tmp_path / "newer.db"))
+    newer = open_connection(str(tmp_path / "newer.db"), readonly=False, vfs=None)
     newer.execute("pragma application_id=1213156420; pragma user_version=99; create table t(x)")
     newer.close()
     before = sorted(tmp_path.iterdir())

@@ -96,13 +96,14 @@ def copy_file(
     origin = cast("apsw.Connection", source)
     copy = apsw.Connection(target, flags=flags, vfs=origin.open_vfs)
     try:
-        copy.execute("pragma synchronous=off")  # made safe once, at the end
+        target_side = cast("Connection", copy)
+        target_side.execute("pragma synchronous=off")  # made safe once, at the end
         with copy.backup("main", origin, "main") as work:
             while not work.done and not stop():
                 work.step(STEP_PAGES)
         if afterwards is not None and not stop():
-            copy.execute("pragma secure_delete=on")
-            afterwards(cast("Connection", copy))
+            target_side.execute("pragma secure_delete=on")
+            afterwards(target_side)
     finally:
         copy.close()
     make_safe(Path(target))

@@ -117,7 +117,7 @@ class _Backups:
         try:
             for _ in range(min(A_FILE, self.wanted - self.done)):
                 await asyncio.sleep(PAUSE)
-                await self._one(handles[0], writers)
+                await self._one(handles[0], writers, self.folder / "restored" / path.name)
         finally:
             over.set()
             await asyncio.gather(*writing)
@@ -127,10 +127,9 @@ class _Backups:
             for writer in writers:
                 self.waits += writer.waits
 
-    async def _one(self, hf: LocalHoldfast, writers: Sequence[Writer]) -> None:
+    async def _one(self, hf: LocalHoldfast, writers: Sequence[Writer], restored: Path) -> None:
         before = [writer.acknowledged for writer in writers]
         backup = self.folder / f"backup-{self.done}.db"
-        restored = self.folder / "restored" / "memory.db"
         restored.parent.mkdir(exist_ok=True)
         began = time.perf_counter()
         made = await hf.store.backup(str(backup))
