@@ -268,7 +268,13 @@ async def test_a_new_schedule_takes_the_place_of_the_old_one(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"every": timedelta(seconds=59)}, {"every": timedelta(hours=1), "keep": 0}]
+    "wrong",
+    [
+        {"every": timedelta(seconds=59)},
+        {"every": 3600},
+        {"every": timedelta.max},
+        {"every": timedelta(hours=1), "keep": 0},
+    ],
 )
 async def test_a_schedule_that_makes_no_sense_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
     async with holdfast.open(tmp_path / "m.db", worker="manual") as hf:

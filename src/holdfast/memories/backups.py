@@ -34,6 +34,7 @@ _KEY: Final = "~backups"
 _REF: Final = DocumentRef(UPKEEP.bank, _KEY, "setting", "backups")
 _OPERATOR: Final = Origin(channel="operator", method="manual")
 _SHORTEST: Final = timedelta(minutes=1)
+_LONGEST: Final = timedelta(days=3650)
 
 
 class StoredBackups:
@@ -56,12 +57,7 @@ class StoredBackups:
         return Schedule(cast("str", value["folder"]), every, cast("int", value["keep"]))
 
     async def schedule(self, folder: str | os.PathLike[str], *, every: timedelta, keep: int = 7) -> Schedule:
-        if every < _SHORTEST:
-            raise InvalidInput(
-                f"every {every} is too often", code="schedule_invalid", hint="a minute or more"
-            )
-        if keep < 1:
-            raise InvalidInput("keep must be at least 1", code="schedule_invalid", hint="keep=7")
+        _check_schedule(every, keep)
         await self._core.store.backups()  # StoreUnsupported where there is nothing to copy
         path = await asyncio.to_thread(_made_folder, folder)
         value: JsonObject = {"folder": path, "every_us": _micros(every), "keep": keep}
@@ -122,6 +118,17 @@ class StoredBackups:
 
     async def list(self) -> list[Backup]:
         return await self._core.store.backups()
+
+
+def _check_schedule(every: object, keep: object) -> None:
+    if not isinstance(every, timedelta) or not _SHORTEST <= every <= _LONGEST:
+        raise InvalidInput(
+            f"every is a timedelta of {_SHORTEST} to {_LONGEST}, not {every!r}",
+            code="schedule_invalid",
+            hint="every=timedelta(days=1)",
+        )
+    if not isinstance(keep, int) or keep < 1:
+        raise InvalidInput("keep must be at least 1", code="schedule_invalid", hint="keep=7")
 
 
 def _where() -> Partition:
