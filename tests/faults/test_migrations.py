@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import cast
 import apsw
 import pytest
 
+import holdfast
 from holdfast.errors import HoldfastError
 from holdfast.stores.sqlite import SqliteStore
 from holdfast.stores.sqlite.db import open_connection
@@ -70,6 +72,17 @@ async def test_every_schema_is_brought_up_to_date(tmp_path: Path, schema: int) -
     assert copy is not None
     assert (copy.schema, copy.whole, copy.bytes) == (schema, True, len(before))
     assert await content(path) == expected(schema)
+
+
+@pytest.mark.parametrize("schema", OLD)
+async def test_later_receipts_name_the_copy_that_was_made_first(tmp_path: Path, schema: int) -> None:
+    path = unpacked(schema, tmp_path)
+    shutil.copy(path, copy_of(path, 1))  # of a step that an earlier holdfast took
+    async with holdfast.open(path, worker="manual") as hf:
+        receipt = await hf.space("acme").forget(key="alice")
+        copies = {str(copy_of(path, number)) for number in (1, schema)}
+        assert set(receipt.backups) == copies
+        assert {made.path for made in await hf.backups.list()} == copies
 
 
 @pytest.mark.parametrize("schema", OLD)

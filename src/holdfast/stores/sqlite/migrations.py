@@ -19,6 +19,7 @@ SCHEMA: Final = 3
 """The schema that this holdfast reads and writes."""
 
 _VERSION: Final = "pragma user_version"
+_REMEMBER: Final = "insert or ignore into backups(path, at) values(?,?)"
 
 
 def migrate(connection: Connection, path: Path, *, copy: bool = True) -> None:
@@ -33,12 +34,22 @@ def migrate(connection: Connection, path: Path, *, copy: bool = True) -> None:
         try:
             step, mark = _STEPS[number]
             step(connection)
+            if number == SCHEMA:
+                _remember_copies(connection, path)
             connection.execute(mark)
             connection.execute("commit")
         except BaseException:
             if connection.in_transaction:  # a full or broken disk has taken it back already
                 connection.execute("rollback")
             raise
+
+
+def _remember_copies(connection: Connection, path: Path) -> None:
+    """Have later receipts name the copies that were made before a step: they hold what is forgotten from now on."""
+    for version in range(1, SCHEMA):
+        copy = copy_of(path, version)
+        if copy.exists():
+            connection.execute(_REMEMBER, (str(copy), copy.stat().st_mtime_ns // 1000))
 
 
 def copy_of(path: Path, version: int) -> Path:
