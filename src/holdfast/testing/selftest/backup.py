@@ -69,6 +69,7 @@ def backup_test(folder: Path, n: int = 100, *, seed: int = 0, progress: Progress
     The seed is that of the order of things only: what is written does not depend on it.
     """
     began = time.perf_counter()
+    folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     test = _Backups(folder, Tally(), progress, n)
     while test.done < n:
