@@ -18,7 +18,7 @@ from holdfast.errors import AlreadyExists, HoldfastError, NotFound, StoreBusy, S
 from holdfast.model.backup import Backup
 from holdfast.model.values import moment
 from holdfast.ports.store import CheckReport
-from holdfast.stores.sqlite.db import Connection, copy_file, make_safe
+from holdfast.stores.sqlite.db import Connection, copy_file, make_names_safe
 from holdfast.stores.sqlite.faults import failed
 from holdfast.stores.sqlite.files import put_away
 from holdfast.stores.sqlite.heads import head_of
@@ -173,7 +173,7 @@ def _publish(part: Path, path: Path) -> None:
         raise AlreadyExists(f"{path} exists already", hint="give a new path") from None
     except OSError:  # a file system without links
         part.replace(path)
-    make_safe(path)
+    make_names_safe(path.parent)
 
 
 def _remove(part: Path) -> None:

@@ -110,12 +110,23 @@ def copy_file(
 
 
 def make_safe(file: Path) -> None:
-    """Have the system write a file, and the folder that names it, to the disk."""
-    for path, flags in ((file, os.O_RDWR), (file.parent, os.O_RDONLY)):
-        if path.is_dir() and os.name == "nt":
-            continue  # Windows syncs no folders
-        opened = os.open(path, flags)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+    """Have the system write a file, and the folder that names it, to the disk.
+
+    Only for a file that this process has not open: closing it in this way gives back all locks on it.
+    """
+    _sync(file, os.O_RDWR)
+    make_names_safe(file.parent)
+
+
+def make_names_safe(folder: Path) -> None:
+    """Have the system write to the disk which files a folder holds."""
+    if os.name != "nt":  # Windows syncs no folders
+        _sync(folder, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    opened = os.open(path, flags)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

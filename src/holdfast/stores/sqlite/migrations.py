@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from holdfast.stores.sqlite.codec import row_hash
-from holdfast.stores.sqlite.db import Column, Connection, copy_file, make_safe
+from holdfast.stores.sqlite.db import Column, Connection, copy_file, make_names_safe
 
 SCHEMA: Final = 3
 """The schema that this holdfast reads and writes."""
@@ -70,7 +70,7 @@ def _copy_first(connection: Connection, path: Path, version: int) -> None:
         part.unlink(missing_ok=True)
         raise
     part.replace(target)
-    make_safe(target)
+    make_names_safe(target.parent)
 
 
 def _to_2(connection: Connection) -> None:

@@ -26,7 +26,7 @@ from holdfast.model.origin import Origin
 from holdfast.ports.clock import Clock
 from holdfast.stores.sqlite import tombstones
 from holdfast.stores.sqlite.backing_up import unwritable
-from holdfast.stores.sqlite.db import Connection, copy_file, make_safe, open_connection
+from holdfast.stores.sqlite.db import Connection, copy_file, make_names_safe, make_safe, open_connection
 from holdfast.stores.sqlite.faults import failed
 from holdfast.stores.sqlite.files import connect, put_away, refuse_network
 from holdfast.stores.sqlite.heads import Head, head_of
@@ -284,13 +284,13 @@ class Restoring:
                 os.link(path, kept)
             except OSError:  # a file system without links
                 shutil.copyfile(path, kept)
-            make_safe(kept)
+            make_names_safe(kept.parent)  # not the file itself: that would let go of the lock on it
             self._reached("kept")
         for suffix in _BESIDE:  # of a file that could not be opened, or that is long gone
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         self._part.replace(path)
         self._old, old = None, self._old
-        make_safe(path)
+        make_names_safe(path.parent)
         self._reached("placed")
         put_away(old)
 
