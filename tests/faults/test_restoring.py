@@ -32,7 +32,7 @@ from tests.faults.killing import KillingVfs, Trigger
 
 CANARIES = (
     b"said-canary", b"key-canary", b"bank-canary", b"value-canary", b"working-canary", b"chore-canary",
-    b"title-canary", b"name-canary",
+    b"title-canary", b"name-canary", b"trimmed-canary", b"renamed-canary", b"subject-canary",
 )  # fmt: skip
 make_id = IdMaker(SystemClock().now_us, SystemRandom())
 FIXTURE = Path(__file__).parent / "fixtures" / "schema-1.db.gz"
@@ -58,15 +58,25 @@ async def fill(hf: holdfast.LocalHoldfast) -> None:
         await bank.update(entry.id, content="said-canary two")
     await hf.values.set("kept", "stays for good")
     await hf.values.set("gone", "value-canary")
-    draft = ChoreDraft(
-        id=make_id(0), kind="k", place=Place("notes", "key-canary"), due_us=0, payload="chore-canary"
-    )
-    await write(hf, Put(WORKING, make_id(0), "working-canary"), Enqueue(draft))
+    for payload in ("chore-canary", "trimmed-canary"):
+        draft = ChoreDraft(
+            id=make_id(0), kind=payload[:1], place=Place("notes", "key-canary"), due_us=0, payload=payload
+        )
+        await write(hf, Enqueue(draft))
+    await write(hf, Put(WORKING, make_id(0), "working-canary"))
+    await (await hf.banks.create("renamed-canary", kind="general")).add("stays for good", key="bob")
+    await (await hf.banks.get("plain")).add("said-canary three", key="bob", subject="subject-canary")
 
 
 async def forget_all(hf: holdfast.LocalHoldfast) -> None:
     await write(hf, Remove(WORKING))  # without a trace: there is nothing of it to forget any more
+    (chore,) = await hf.chores.list(kind="t")
+    await hf.chores.drop(chore.id)
+    await hf.store.trim_chores(hf.clock.now_us() + 1)  # so is this
     await hf.forget(key="key-canary")
+    await hf.forget(subject="subject-canary")
+    await (await hf.banks.get("renamed-canary")).configure(name="renamed")
+    await hf.banks.delete("renamed")
     await hf.banks.delete("bank-canary")
     (document,) = [
         found
