@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 import traceback
 from pathlib import Path
 
@@ -27,6 +29,7 @@ from holdfast.providers.system import SystemClock, SystemRandom
 from holdfast.stores.sqlite import SqliteStore
 from holdfast.stores.sqlite.db import open_connection
 from holdfast.stores.sqlite.restoring import STAGES, Order, Restoring, Stage
+from holdfast.stores.sqlite.tuning import Tuning
 from holdfast.testing.selftest.disk import Disk, mounted
 from tests.faults.killing import KillingVfs, Trigger
 
@@ -236,6 +239,43 @@ async def test_an_open_file_is_not_replaced(tmp_path: Path) -> None:
         await (await hf.banks.get("plain")).add("life goes on", key="bob")
     assert "life goes on" in await told(file)
     assert leftovers(tmp_path) == []
+
+
+async def test_whoever_opens_the_file_meanwhile_is_told(tmp_path: Path) -> None:
+    """Held off while the restore works; and one who had the old file in hand when it was replaced begins anew."""
+    file, backup = await scene(tmp_path)
+    seen: dict[str, str] = {}
+    waiting: list[threading.Thread] = []
+
+    def attempt(stage: str, busy_ms: int) -> None:
+        async def opened() -> None:
+            await (await SqliteStore.open(file, clock=SystemClock(), tuning=Tuning(busy_ms=busy_ms))).aclose()
+
+        try:
+            asyncio.run(opened())
+            seen[stage] = "opened"
+        except holdfast.StoreBusy as error:
+            seen[stage] = error.message
+
+    def reached(stage: Stage) -> None:
+        if stage == "copied":
+            in_time = threading.Thread(target=attempt, args=(stage, 50))
+            in_time.start()
+            in_time.join()
+        elif stage == "safe":
+            waiting.append(threading.Thread(target=attempt, args=(stage, 10_000)))
+            waiting[0].start()
+            time.sleep(0.2)
+
+    order = Order(backup=backup, to=file)
+    await asyncio.to_thread(Restoring(order, SystemClock(), SystemRandom(), reached=reached).run)
+    await asyncio.to_thread(waiting[0].join)
+    assert seen == {
+        "copied": f"{file} is locked by another program",
+        "safe": f"{file} was replaced while it was opened",
+    }
+    assert await told(file) == ["stays for good"]
+    assert "after the backup" in await told(tmp_path / "memory.db.before-restore")
 
 
 def wrong_files(folder: Path, backup: Path) -> dict[str, tuple[Path, str]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import apsw
 
-from holdfast.errors import EmbedderMismatch, StoreFailed, StoreReadOnly, StoreUnsupported
+from holdfast.errors import EmbedderMismatch, StoreBusy, StoreFailed, StoreReadOnly, StoreUnsupported
 from holdfast.stores.sqlite.db import Connection, open_connection
 from holdfast.stores.sqlite.faults import failed
 from holdfast.stores.sqlite.heads import APPLICATION
@@ -108,11 +108,15 @@ def connect(path: Path, *, readonly: bool, vfs: str | None = None, tuning: Tunin
     return connection
 
 
-def cannot_open(path: Path, error: apsw.Error) -> StoreUnsupported | StoreFailed | StoreReadOnly:
+def cannot_open(path: Path, error: apsw.Error) -> StoreUnsupported | StoreFailed | StoreReadOnly | StoreBusy:
     """The typed error for a file that SQLite will not open."""
     if isinstance(error, apsw.NotADBError):
         return StoreUnsupported(
             f"{path} is not a holdfast file", code="not_a_store", hint="give another path"
+        )
+    if isinstance(error, apsw.BusyError):
+        return StoreBusy(
+            f"{path} is locked by another program", hint="it may be restoring it; try again when that is done"
         )
     if isinstance(error, apsw.ReadOnlyError):
         return StoreReadOnly(f"{path} cannot be written", hint="open it with ?mode=ro")
@@ -126,11 +130,41 @@ def put_away(connection: Connection | None) -> None:
             connection.close(force=True)
 
 
-def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout, *, readonly: bool) -> None:
-    """Make the schema in an empty file; refuse a foreign or a newer one."""
+Identity: TypeAlias = tuple[int, int]
+
+
+def identity_of(path: Path) -> Identity | None:
+    """Which file a path names; None for none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino
+
+
+def _refuse_replaced(path: Path, was: Identity | None) -> None:
+    """Raise when the path names another file than was opened: its log would be taken for that of the other."""
+    if was is not None and identity_of(path) != was:
+        raise StoreBusy(f"{path} was replaced while it was opened", hint="open it again")
+
+
+def prepare(
+    connection: Connection,
+    path: Path,
+    lock: WriteLock,
+    layout: Layout,
+    *,
+    readonly: bool,
+    was: Identity | None = None,
+) -> None:
+    """Make the schema in an empty file; refuse a foreign or a newer one.
+
+    ``was`` is the file that the path named before it was opened.
+    """
     try:
         # One statement, one state of the file: another process may be making it at this moment.
         application, version, tables = cast("tuple[int, int, int]", connection.execute(_KIND).fetchone())
+        _refuse_replaced(path, was)
         if application == APPLICATION:
             _accept(path, version, readonly=readonly)
             if version < SCHEMA:

@@ -28,6 +28,7 @@ from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.files import (
     claim_embedder,
     connect,
+    identity_of,
     make_folder,
     prepare,
     put_away,
@@ -107,9 +108,10 @@ class SqliteStore:
         refuse_network(self._path)
         if not self._readonly:
             make_folder(self._path)
+        was = identity_of(self._path)
         connection = self._connect()
         try:
-            prepare(connection, self._path, self._lock, self._layout, readonly=self._readonly)
+            prepare(connection, self._path, self._lock, self._layout, readonly=self._readonly, was=was)
             if embedder is not None:
                 claim_embedder(connection, self._path, self._lock, embedder, readonly=self._readonly)
         finally:
