@@ -115,6 +115,7 @@ class Pending:
     derived: list[tuple[bytes, bytes, int]] = field(default_factory=list[tuple[bytes, bytes, int]])
     places: list[PlaceState] = field(default_factory=list[PlaceState])
     digests: set[tuple[int, bytes]] = field(default_factory=set[tuple[int, bytes]])
+    journal: list[Record] = field(default_factory=list[Record])
 
 
 class _NeedsSavepoint(HoldfastError):
@@ -350,6 +351,10 @@ class Ledger:
         self._pending = Pending()
         connection = self.connection
         try:
+            connection.executemany(_PUT_JOURNAL, pending.journal)
+        except apsw.ConstraintError as error:
+            raise IdTaken("a change with this id exists already", hint="make a new id") from error
+        try:
             connection.executemany(_PUT_ENTRY, sorted(pending.entries))
         except apsw.ConstraintError as error:
             raise IdTaken("an entry with this id exists already", hint="make a new id") from error
@@ -407,16 +412,18 @@ class Ledger:
         steps = steps_text(work.steps)
         undoes = " ".join(batch.undoes) or None
         guard = row_hash(work.change, batch.space, work.at, origin, steps, undoes)
-        try:
-            self.connection.execute(
-                _PUT_JOURNAL, (work.change, batch.space, work.at, origin, steps, undoes, guard)
-            )
-        except apsw.ConstraintError as error:
-            raise AlreadyExists(f"the change {batch.id} exists already", hint="make a new id") from error
+        change = (work.change, batch.space, work.at, origin, steps, undoes, guard)
         if batch.idempotency is not None:
             name = idempotency_name(batch.space, batch.idempotency)
             row = (name, batch.idempotency.digest, work.change, work.at, placed_text(work.placed))
             self.connection.execute(_PUT_IDEMPOTENCY, row)
+        if work.gathering:
+            self._pending.journal.append(change)
+            return
+        try:
+            self.connection.execute(_PUT_JOURNAL, change)
+        except apsw.ConstraintError as error:
+            raise AlreadyExists(f"the change {batch.id} exists already", hint="make a new id") from error
 
     def _repeated(self, space: str, idempotency: Idempotency) -> Commit | None:
         found = self.connection.execute(_IDEMPOTENCY, (idempotency_name(space, idempotency),)).fetchone()

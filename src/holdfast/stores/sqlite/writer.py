@@ -1,4 +1,8 @@
-"""The writer: one thread that owns the write connection, and commits what waits in one transaction."""
+"""The writer: owns the write connection, and commits what waits in one transaction, on a thread of its own.
+
+A caller who is alone commits on his own thread: waking another one and being woken by it costs half as much as the sync
+that both wait for. As soon as there is company, or anything to wait for, the thread takes over.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 import apsw
 
 from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed
-from holdfast.model.batch import Batch, Commit
+from holdfast.model.batch import Batch, Commit, Forget
 from holdfast.model.forget import Receipt
 from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.faults import IdTaken, failed
@@ -32,9 +37,14 @@ if TYPE_CHECKING:  # the writing side is loaded with the first write
 SCRUB_BYTES: Final = 8 * 1024 * 1024
 GROUP: Final = 512
 GROUP_OPERATIONS: Final = 4_096
+SMALL_GROUP: Final = 16
 QUEUE: Final = 4_096
 SETTLE_STEP_MS: Final = 100
 SETTLE_SECONDS: Final = 5.0
+BRIEF_OPERATIONS: Final = 4
+BRIEF_CHARACTERS: Final = 16_384
+SWIFT_SECONDS: Final = 0.001
+"""A lone caller commits on his own thread, which may be that of an event loop, while a commit takes less than this."""
 T = TypeVar("T")
 Job: TypeAlias = "Callable[[Ledger], object]"
 
@@ -65,6 +75,14 @@ class Gate:
         """Take a place in the queue if one is free."""
         with self._lock:
             if self._free > 0:
+                self._free -= 1
+                return True
+            return False
+
+    def try_enter_alone(self) -> bool:
+        """Take a place if nobody has one."""
+        with self._lock:
+            if self._free == self._size:
                 self._free -= 1
                 return True
             return False
@@ -101,6 +119,22 @@ def _tell(turn: asyncio.Future[None]) -> None:
         turn.set_result(None)
 
 
+class Swiftness:
+    """How long lone commits take: smoothed, so that one that writes a bunch of words changes little."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    def note(self, seconds: float) -> None:
+        """One commit took so long."""
+        self._seconds += (seconds - self._seconds) / 16
+
+    @property
+    def swift(self) -> bool:
+        """Whether an event loop may wait for the next one."""
+        return self._seconds < SWIFT_SECONDS
+
+
 class Writer:
     """Owns the write connection. What was handed over completes, whether or not its caller still waits."""
 
@@ -123,6 +157,10 @@ class Writer:
         self._closed = False
         self._stopped = False
         self._wal_pages = 0
+        self._lone: Request | None = None  # waits for company, for one turn of its loop
+        self._owed: list[Request] = []  # done, and their callers not told yet
+        self._swiftness = Swiftness()
+        self._mine = threading.Lock()  # held by whoever uses the ledger: the thread, or a lone caller
         self.turn = threading.Lock()
         self.checkpoint_due = threading.Event()
         self._ledger: Ledger | None = None
@@ -135,7 +173,39 @@ class Writer:
         """Hand a batch over and wait for its commit."""
         loop = asyncio.get_running_loop()
         request = Request(loop, loop.create_future(), batch, bodies)
+        if self._swiftness.swift and _brief(request) and self._gate.try_enter_alone():
+            return await self._commit_alone(request)
         return cast("Commit", await self._hand_over(request))
+
+    async def _commit_alone(self, request: Request) -> Commit:
+        """Commit a request that has a place on this thread, if a turn of the loop later it is still the only one."""
+        self._accept(request, alone=True)
+        try:
+            await asyncio.sleep(0)
+        finally:  # also for a caller who is cancelled: it was accepted
+            done = self._take_lone(request) and self._finish_lone(request)
+        if not done:
+            return cast("Commit", await request.future)
+        if request.error is not None:
+            raise request.error
+        return cast("Commit", request.result)
+
+    def _finish_lone(self, request: Request) -> bool:
+        """Commit a request on this thread and give its place back, or queue it; whether it was committed."""
+        done = self._commit_here(request)
+        if done:
+            self._gate.leave(1)
+        else:
+            self._accept(request)
+        return done
+
+    def _take_lone(self, request: Request) -> bool:
+        """Take a request back that waits alone; False when it was handed to the thread meanwhile."""
+        with self._guard:
+            if self._lone is not request:
+                return False
+            self._lone = None
+            return True
 
     async def run(self, job: Callable[[Ledger], T]) -> T:
         """Run a job in a transaction of its own."""
@@ -145,12 +215,26 @@ class Writer:
     async def _hand_over(self, request: Request) -> object:
         if not self._gate.try_enter():
             await self._gate.enter()
+        self._accept(request)
+        return await request.future
+
+    def _accept(self, request: Request, *, alone: bool = False) -> None:
+        """Take a request that has a place: from now on it completes, whatever becomes of its caller."""
         with self._guard:
             if self._closed:
                 self._gate.leave(1)
                 raise StoreClosed(f"{self._path} was closed", hint="open it again")
+            if alone:
+                self._lone = request
+                return
+            self._put_lone()
             self._queue.put(request)
-        return await request.future
+
+    def _put_lone(self) -> None:
+        """Hand the request that waits alone to the thread: it has company."""
+        lone, self._lone = self._lone, None
+        if lone is not None:
+            self._queue.put(lone)
 
     @property
     def accepted(self) -> int:
@@ -162,9 +246,40 @@ class Writer:
         with self._guard:
             first, self._closed = not self._closed, True
             if first:
+                self._put_lone()
                 self._queue.put(None)
         if threading.current_thread() is not self._thread:
             self._thread.join()
+
+    def _commit_here(self, request: Request) -> bool:
+        """Commit on this thread, unless something would have to be waited for; whether it was done."""
+        if not self._mine.acquire(blocking=False):
+            return False
+        try:
+            if self._ledger is None or not self.turn.acquire(blocking=False):
+                return False
+            try:
+                return self._lock.take_at_once() and self._commit_begun(self._ledger, request)
+            finally:
+                self.turn.release()
+        finally:
+            self._mine.release()
+
+    def _commit_begun(self, ledger: Ledger, request: Request) -> bool:
+        """Commit one request while every lock is held, unless a foreign program writes; then let go of the file's."""
+        connection = ledger.connection
+        try:
+            connection.set_busy_timeout(0)
+            try:
+                ledger.begin()
+            except apsw.BusyError:
+                return False
+            finally:
+                connection.set_busy_timeout(self._tuning.busy_ms)
+            self._guarded([request], self._fill)
+        finally:
+            self._lock.give_back()
+        return True
 
     # The thread's side
 
@@ -178,17 +293,22 @@ class Writer:
                     self._run_job(request)
                     start = index + 1
             self._commit_group(requests[start:])
-        if self._ledger is not None:
-            put_away(self._ledger.connection)
+        self._tell_owed()
+        with self._mine:
+            ledger, self._ledger = self._ledger, None
+            if ledger is not None:
+                put_away(ledger.connection)
 
     def _next_group(self) -> list[Request]:
         request = self._queue.get()
         requests: list[Request] = []
         operations = 0
+        # Half of those who wait: while one half is written, the other gets its next requests ready.
+        most = min(GROUP, max(SMALL_GROUP, self._gate.inside // 2))
         while request is not None:
             requests.append(request)
             operations += 1 if request.batch is None else len(request.batch.operations)
-            if len(requests) >= GROUP or operations >= GROUP_OPERATIONS:
+            if len(requests) >= most or operations >= GROUP_OPERATIONS:
                 return requests
             try:
                 request = self._queue.get_nowait()
@@ -200,11 +320,25 @@ class Writer:
     def _commit_group(self, requests: list[Request]) -> None:
         if not requests:
             return
+        with self._mine:
+            together = self._guarded(requests, self._transact)
+        self._tell_owed()
+        if together:
+            self._owed = requests
+            if self._queue.empty():
+                self._tell_owed()
+        else:
+            for request in requests:
+                self._commit_group([request])
+
+    def _guarded(self, requests: list[Request], transact: Callable[[list[Request]], None]) -> bool:
+        """Run a transaction and give each request its result or error; False when each has to be run alone."""
+        started = perf_counter()
         try:
-            self._transact(requests)
+            transact(requests)
         except IdTaken as error:
-            if self._one_by_one(requests):
-                return
+            if self._spoilt(requests):
+                return False
             self._take_back()
             requests[0].error = AlreadyExists(error.message, hint=error.hint)
         except StoreBusy as error:
@@ -213,43 +347,70 @@ class Writer:
         except apsw.Error as error:
             self._give_up(requests, error)
         except Exception as error:  # noqa: BLE001 - the boundary of this thread: a fault reaches its caller
-            if self._one_by_one(requests):
-                return
+            if self._spoilt(requests):
+                return False
             self._give_up(requests, error)
+        if len(requests) == 1:
+            self._swiftness.note(perf_counter() - started)
         self._scrub_forgets(requests)
         if self._wal_pages >= self._tuning.checkpoint_pages:
             self.checkpoint_due.set()
-        self._acknowledge(requests)
+        return True
 
-    def _acknowledge(self, requests: list[Request]) -> None:
-        """Give the places back and tell the callers, last of all: their loop then finds this thread at rest."""
-        self._gate.leave(len(requests))
-        _resolve(requests)
+    def _tell_owed(self) -> None:
+        """Give places back and tell the callers, last of all: their loop then finds this thread at rest.
 
-    def _one_by_one(self, requests: list[Request]) -> bool:
-        """Take a transaction back that one of several requests has spoilt, and run each alone."""
+        When more requests wait, that is just before the next sync: the loop then gets the requests after those ready
+        while this thread waits for the disk. Told sooner, it would only stand in the way of this one.
+        """
+        owed, self._owed = self._owed, []
+        if owed:
+            self._gate.leave(len(owed))
+            _resolve(owed)
+
+    def _spoilt(self, requests: list[Request]) -> bool:
+        """Take a transaction back that one of several requests has spoilt; False when there was only one."""
         if len(requests) == 1:
             return False
         self._take_back()
         for request in requests:
             request.error = request.result = None
-            self._commit_group([request])
         return True
 
     def _transact(self, requests: list[Request]) -> None:
         ledger = self._own_ledger()
-        with self.turn, self._lock.held():
-            ledger.begin()
-            for request in requests:
-                try:
-                    request.result = ledger.apply(cast("Batch", request.batch), request.bodies or {})
-                except IdTaken:
-                    raise
-                except HoldfastError as error:
-                    request.error = error
-            ledger.commit()
+        with self.turn:
+            if not self._lock.take_at_once():
+                self._tell_owed()  # another process may hold it for long
+                self._lock.take()
+            try:
+                ledger.begin()
+                self._fill(requests)
+            finally:
+                self._lock.give_back()
+
+    def _fill(self, requests: list[Request]) -> None:
+        """Apply batches in the open transaction, and make it durable."""
+        ledger = self._own_ledger()
+        for request in requests:
+            try:
+                request.result = ledger.apply(cast("Batch", request.batch), request.bodies or {})
+            except IdTaken:
+                raise
+            except HoldfastError as error:
+                request.error = error
+        ledger.flush()
+        self._tell_owed()
+        ledger.commit()
 
     def _run_job(self, request: Request) -> None:
+        self._tell_owed()
+        with self._mine:
+            self._guard_job(request)
+        self._owed = [request]
+        self._tell_owed()
+
+    def _guard_job(self, request: Request) -> None:
         job = cast("Job", request.job)
         try:
             ledger = self._own_ledger()
@@ -263,9 +424,8 @@ class Writer:
         except HoldfastError as error:
             self._take_back()
             request.error = error
-        except Exception as error:  # noqa: BLE001 - as in _commit_group
+        except Exception as error:  # noqa: BLE001 - as in _guarded
             self._give_up([request], error)
-        self._acknowledge([request])
 
     def _own_ledger(self) -> Ledger:
         if self._ledger is None:
@@ -376,6 +536,18 @@ def _after(receipt: Receipt, *, settled: bool) -> Receipt:
             stores=MappingProxyType(dict.fromkeys(receipt.stores, "done")),
         )
     return replace(receipt, waiting_for=("wal",))
+
+
+def _brief(request: Request) -> bool:
+    """Whether a request takes little more than its sync: few operations, little text, nothing erased."""
+    operations = cast("Batch", request.batch).operations
+    return (
+        len(operations) <= BRIEF_OPERATIONS
+        and not any(isinstance(operation, Forget) for operation in operations)
+        and all(
+            len(cast("str", body.columns[1])) <= BRIEF_CHARACTERS for body in (request.bodies or {}).values()
+        )
+    )
 
 
 def _resolve(requests: list[Request]) -> None:
