@@ -270,3 +270,29 @@ async def test_a_lone_caller_does_not_wait_on_his_thread_for_another_process(
     await task
     assert await count(store) == 3
     await store.aclose()
+
+
+async def test_an_interrupt_in_the_middle_of_a_lone_commit_leaves_nothing_behind(
+    tmp_path: Path, make_batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await SqliteStore.open(tmp_path / "m.db", clock=WallClock())
+    await store.commit(make_batch("before"))
+    flush = Ledger.flush
+
+    def interrupted(ledger: Ledger) -> None:
+        flush(ledger)
+        raise Interrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "flush", interrupted)
+        with pytest.raises(Interrupt):
+            await store.commit(make_batch("interrupted"))
+    assert store.accepted == 0
+    assert (await store.commit(make_batch("after"))).placed[0].seq == 2
+    assert await count(store) == 2
+    assert (await store.check()).ok
+    await store.aclose()
+
+
+class Interrupt(BaseException):
+    """Like KeyboardInterrupt, which a test runner takes for its own."""

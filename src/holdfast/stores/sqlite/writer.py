@@ -182,20 +182,27 @@ class Writer:
         self._accept(request, alone=True)
         try:
             await asyncio.sleep(0)
-        finally:  # also for a caller who is cancelled: it was accepted
-            done = self._take_lone(request) and self._finish_lone(request)
-        if not done:
+        except BaseException:  # it was accepted: the caller only stops waiting
+            self._finish_lone(request)
+            request.future.cancel()
+            raise
+        if not self._finish_lone(request):
             return cast("Commit", await request.future)
         if request.error is not None:
             raise request.error
         return cast("Commit", request.result)
 
     def _finish_lone(self, request: Request) -> bool:
-        """Commit a request on this thread and give its place back, or queue it; whether it was committed."""
-        done = self._commit_here(request)
-        if done:
-            self._gate.leave(1)
-        else:
+        """Commit a request that still waits alone on this thread, or queue it; whether it was committed."""
+        if not self._take_lone(request):
+            return False
+        done = True
+        try:
+            done = self._commit_here(request)
+        finally:
+            if done:
+                self._gate.leave(1)
+        if not done:
             self._accept(request)
         return done
 
@@ -276,7 +283,11 @@ class Writer:
                 return False
             finally:
                 connection.set_busy_timeout(self._tuning.busy_ms)
-            self._guarded([request], self._fill)
+            try:
+                self._guarded([request], self._fill)
+            except BaseException:  # the thread of a caller may be interrupted, with a transaction open
+                self._discard()
+                raise
         finally:
             self._lock.give_back()
         return True
