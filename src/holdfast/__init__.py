@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from holdfast.app import Opening, open
+from holdfast.app import Opening, open, restore
 from holdfast.errors import (
     AlreadyExists,
     BankNotFound,
@@ -24,6 +24,7 @@ from holdfast.errors import (
     LeaseLost,
     LimitExceeded,
     NotFound,
+    QuotaExceeded,
     ScopeError,
     StoreBusy,
     StoreClosed,
@@ -37,6 +38,7 @@ from holdfast.errors import (
     VersionConflict,
 )
 from holdfast.memories.local import LocalHoldfast
+from holdfast.model.backup import Backup, Restored, Schedule
 from holdfast.model.bank import BankInfo, NewEntry
 from holdfast.model.chore import Chore, ChoreState
 from holdfast.model.entry import Entry
@@ -44,6 +46,7 @@ from holdfast.model.forget import OriginMatch, Receipt
 from holdfast.model.journal import Change
 from holdfast.model.origin import Origin, Trust
 from holdfast.model.recall import AddResult, Hit, Hits, Message, Page, Why
+from holdfast.model.usage import Usage
 from holdfast.model.window import Cursor, KeyInfo
 from holdfast.ports.current import default, use
 
@@ -51,11 +54,13 @@ if TYPE_CHECKING:  # loaded when they are asked for: importing holdfast stays li
     from holdfast.model.filter import compile_filter, matches
     from holdfast.ports.clock import Clock
     from holdfast.ports.embedder import Embedder
-    from holdfast.ports.face import Bank, Banks, Chores, Holdfast, Space, Values
+    from holdfast.ports.face import Backups, Bank, Banks, Chores, Holdfast, Space, Values
 
 __all__ = [
     "AddResult",
     "AlreadyExists",
+    "Backup",
+    "Backups",
     "Bank",
     "BankInfo",
     "BankNotFound",
@@ -94,7 +99,10 @@ __all__ = [
     "Origin",
     "OriginMatch",
     "Page",
+    "QuotaExceeded",
     "Receipt",
+    "Restored",
+    "Schedule",
     "ScopeError",
     "Space",
     "StoreBusy",
@@ -107,6 +115,7 @@ __all__ = [
     "StoreUnsupported",
     "Trust",
     "UndoConflict",
+    "Usage",
     "Values",
     "VersionConflict",
     "Why",
@@ -114,10 +123,12 @@ __all__ = [
     "default",
     "matches",
     "open",
+    "restore",
     "use",
 ]
 
 _LATE = {
+    "Backups": "holdfast.ports.face",
     "Bank": "holdfast.ports.face",
     "Banks": "holdfast.ports.face",
     "Chores": "holdfast.ports.face",

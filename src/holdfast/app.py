@@ -16,7 +16,10 @@ from holdfast.model.batch import Batch, Commit
 from holdfast.ports import current
 from holdfast.providers.system import SystemClock, SystemRandom
 
-if TYPE_CHECKING:  # Protocols are needed by type checkers only
+if TYPE_CHECKING:  # needed by type checkers only
+    from pathlib import Path
+
+    from holdfast.model.backup import Restored
     from holdfast.ports.clock import Clock
     from holdfast.ports.embedder import Embedder
     from holdfast.ports.store import Store
@@ -78,6 +81,43 @@ def open(
         return LocalHoldfast(core, duties, space)
 
     return Opening(make)
+
+
+def file_of(url: str | os.PathLike[str] | None = None) -> Path | None:
+    """The file that ``open`` would open; None for a memory that has none. Nothing is made."""
+    # Deferred: only who looks for the file needs it.
+    from pathlib import Path
+
+    if url is None and not os.environ.get("HOLDFAST_URL"):
+        return Path(DEFAULT_FILE).absolute()
+    place = _place(url)
+    return Path(place.path).absolute() if place.scheme == "sqlite" else None
+
+
+async def restore(
+    backup: str | os.PathLike[str],
+    to: str | os.PathLike[str] | None = None,
+    *,
+    discard: bool = False,
+    dry_run: bool = False,
+) -> Restored:
+    """Put a backup in the place of a memory's file, after what was erased since is erased in it again.
+
+    ``to`` is the file, as a path or URL; without it the one that ``open`` would open. It must not be open anywhere:
+    ``StoreBusy``. What stood there stays beside it as ``FILE.before-restore``, unless ``discard``. With ``dry_run``
+    everything is tried and nothing is changed.
+    """
+    # Deferred: only who restores needs them.
+    import asyncio
+    from pathlib import Path
+
+    from holdfast.stores.sqlite.restoring import Order, Restoring
+
+    file = file_of(to)
+    if file is None:
+        raise StoreUnsupported("only a file can be restored", hint="give the path of a file")
+    order = Order(backup=Path.cwd() / backup, to=file, discard=discard, dry_run=dry_run)
+    return await asyncio.to_thread(Restoring(order, SystemClock(), SystemRandom()).run)
 
 
 @dataclass(frozen=True, slots=True)

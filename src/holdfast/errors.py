@@ -22,6 +22,7 @@ command line::
     │  └─ LeaseLost                 lease_lost
     ├─ HistoryUnavailable           history_unavailable
     ├─ CapacityExceeded             capacity_exceeded
+    │  └─ QuotaExceeded             quota_exceeded
     ├─ EmbedderMismatch             embedder_mismatch
     └─ StoreUnavailable             store_unavailable
        ├─ StoreClosed               store_closed
@@ -167,6 +168,27 @@ class CapacityExceeded(HoldfastError):
     """A numbered room of the store is full."""
 
     default_code = "capacity_exceeded"
+
+
+class QuotaExceeded(CapacityExceeded):
+    """The batch would take the space over its limit; nothing of it was written. ``used`` and ``limit`` are bytes."""
+
+    default_code = "quota_exceeded"
+
+    def __init__(self, message: str, *, used: int = 0, limit: int = 0, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.used = used
+        self.limit = limit
+
+
+def quota_exceeded(space: str, used: int, after: int, limit: int) -> QuotaExceeded:
+    """The error for a batch that would take a space from ``used`` to ``after`` bytes."""
+    return QuotaExceeded(
+        f"the space {space!r} holds {used} bytes, may hold {limit}, and would hold {after}",
+        used=used,
+        limit=limit,
+        hint="forget something, shorten the retention of its banks, or raise the limit with space.limit()",
+    )
 
 
 class EmbedderMismatch(HoldfastError):

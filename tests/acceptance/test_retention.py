@@ -185,4 +185,4 @@ async def test_in_the_background_nobody_has_to_ask(url: str, clock: ManualClock)
                 await asyncio.sleep(0.02)
             while await hf.chores.list(states=["queued", "leased"], kind="retention"):  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.02)
-        assert [chore.kind for chore in await hf.space("~holdfast").chores.list()][-1] == "retention-sweep"
+        assert "retention-sweep" in [chore.kind for chore in await hf.space("~holdfast").chores.list()]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from holdfast.stores.sqlite import backing_up
+from holdfast.testing.selftest.backup import backup_test
 from holdfast.testing.selftest.crash import crash_test
 from holdfast.testing.selftest.powercut import powercut_test
 from holdfast.testing.selftest.processes import processes_test
@@ -37,6 +40,33 @@ def test_the_crash_test_notices_a_store_that_acknowledges_too_early(tmp_path: Pa
     assert not outcome.ok
     assert outcome.figures["lost"] > 0
     assert "lost" in outcome.line
+
+
+def test_backups_under_load_show_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Told()
+    monkeypatch.setattr("holdfast.testing.selftest.backup.A_FILE", 5)
+    outcome = backup_test(tmp_path, 10, progress=told)
+    assert outcome.findings == ()
+    assert outcome.figures["backups"] == 10
+    assert outcome.figures["acknowledged"] > 100
+    assert told.steps[-1] == (10, 10)
+
+
+@pytest.mark.soak
+def test_a_hundred_backups_under_load_show_one_moment(tmp_path: Path) -> None:
+    assert backup_test(tmp_path, 100).findings == ()
+
+
+def test_the_backup_test_notices_a_copy_without_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_the_file_alone(source: backing_up.Source, _path: Path, part: Path, _stop: object) -> None:
+        shutil.copyfile(source.path, part)
+
+    monkeypatch.setattr(backing_up, "_write_part", of_the_file_alone)
+    outcome = backup_test(tmp_path, 5)
+    assert not outcome.ok
+    assert outcome.figures["lost"] > 0
 
 
 def test_power_cuts_lose_nothing_and_leave_nothing_in_part(tmp_path: Path) -> None:

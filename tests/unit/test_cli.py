@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import re
 import shlex
@@ -14,7 +16,12 @@ from pathlib import Path
 import pytest
 import typer
 
+import holdfast
 from holdfast.cli.main import app
+from holdfast.model.batch import Batch, Enqueue, Fail
+from holdfast.model.chore import ChoreDraft
+from holdfast.model.scope import Place
+from holdfast.stores.sqlite.db import open_connection
 
 EXAMPLE = re.compile(r"Example: (holdfast [^\n]+)")
 QUICK = {"--n": "3", "--seconds": "1"}
@@ -56,14 +63,132 @@ def test_every_command_says_what_it_does_with_an_example_of_itself(command: str)
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_example_runs(tmp_path: Path, command: str) -> None:
-    """As it stands in the help, but for how long."""
+    """As it stands in the help, but for how long, beside a memory and its backup."""
     words = shlex.split(COMMANDS[command][2])[1:]
+    own_files = words[0] == "selftest"
+    if not own_files:
+        scene(tmp_path)
     for option, value in QUICK.items():
         if option in words:
             words[words.index(option) + 1] = value
     done = run(*words, folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert list(tmp_path.iterdir()) == []
+    assert done.stdout
+    assert not own_files or list(tmp_path.iterdir()) == []
+
+
+CHORE = "01f3" + "0" * 28
+
+
+def scene(folder: Path) -> None:
+    """A memory with a chore that is dead and one that waits, and a backup."""
+
+    async def make() -> None:
+        async with holdfast.open(folder / "memory.db", worker="manual") as hf:
+            await hf.values.set("a", "b")
+            for number, identifier in enumerate((CHORE, "02" + CHORE[2:])):
+                draft = ChoreDraft(
+                    id=identifier, kind="k", place=Place("b", "k"), due_us=number, max_attempts=1
+                )
+                await hf.store.commit(Batch("default", f"{number + 1:032x}", 0, (Enqueue(draft),)))
+            (taken,) = await hf.store.lease(worker="w", now_us=5, until_us=6)
+            fail = Fail(taken.id, taken.token, "KeyError", None)
+            await hf.store.commit(Batch("default", "9" * 32, 0, (fail,)))
+            await hf.backups.make(folder / "backup.db")
+
+    asyncio.run(make())
+
+
+def test_a_backup_is_made_listed_and_restored(tmp_path: Path) -> None:
+    scene(tmp_path)
+    made = run("backup", "make", "copy.db", "--verify", "--url", "memory.db", folder=tmp_path)
+    assert made.stdout.startswith(f"{tmp_path / 'copy.db'}: ")
+    listed = run("backup", "list", "--json", HOLDFAST_URL="memory.db", folder=tmp_path)
+    assert [Path(one["path"]).name for one in json.loads(listed.stdout)] == ["copy.db", "backup.db"]
+    tried = run("restore", "copy.db", "--to", "memory.db", "--dry-run", folder=tmp_path)
+    assert "nothing was changed" in tried.stdout
+    done = run("restore", "copy.db", HOLDFAST_URL="memory.db", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == f"{tmp_path / 'memory.db'}: restored; 0 records forgotten again"
+    assert (tmp_path / "memory.db.before-restore").exists()
+
+
+def test_a_schedule_is_set_and_taken_away(tmp_path: Path) -> None:
+    scene(tmp_path)
+    done = run(
+        "backup", "schedule", "b", "--every", "6h", "--keep", "3", "--url", "memory.db", folder=tmp_path
+    )
+    assert done.stdout == f"a backup into {tmp_path / 'b'} every 6h, the newest 3 stay\n"
+    wrong = run("backup", "schedule", "b", "--every", "soon", "--url", "memory.db", folder=tmp_path)
+    assert wrong.returncode == 2
+    assert run("backup", "unschedule", "--url", "memory.db", folder=tmp_path).returncode == 0
+
+
+def test_stats_are_for_people_and_programs(tmp_path: Path) -> None:
+    scene(tmp_path)
+    told = run("stats", "memory.db", folder=tmp_path).stdout
+    assert re.search(r"documents +1\n", told)
+    assert told.splitlines()[-1].endswith("in all")
+    found = json.loads(run("stats", "memory.db", "--json", folder=tmp_path).stdout)
+    assert (found["counts"]["documents"], found["counts"]["chores"]) == (1, 2)
+    assert found["bytes"]["documents"] > 0
+
+
+def test_chores_are_listed_retried_and_dropped(tmp_path: Path) -> None:
+    scene(tmp_path)
+
+    def chores(*words: str) -> subprocess.CompletedProcess[str]:
+        return run("chores", *words, "--url", "memory.db", folder=tmp_path)
+
+    def states() -> dict[str, str]:
+        return {one["id"][:2]: one["state"] for one in json.loads(chores("list", "--json").stdout)}
+
+    assert states() == {"01": "dead", "02": "queued"}
+    assert chores("list", "--state", "dead").stdout.splitlines()[-1] == "1 chores"
+    assert chores("watch", "--once").stdout.splitlines()[-1] == "2 chores"
+    ambiguous = chores("drop", "0")
+    assert ambiguous.returncode == 1
+    assert "2 chores begin with 0" in ambiguous.stderr
+    assert "no chore ff" in chores("drop", "ff").stderr
+    assert chores("drop", "02", "--dry-run").stdout.splitlines()[-1] == "1 chores would be dropped"
+    assert states() == {"01": "dead", "02": "queued"}
+    assert chores("drop", "02").returncode == 0
+    assert chores("retry", "01").returncode == 0
+    assert states() == {"01": "queued", "02": "cancelled"}
+    assert chores("retry").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["stats", "missing.db"],
+        ["compact", "missing.db"],
+        ["backup", "make", "--url", "missing.db"],
+        ["chores", "list", "--url", "missing.db"],
+        ["restore", "missing.db", "--to", "new.db"],
+        ["stats", "foreign.db"],
+        ["stats", "newer.db"],
+        ["restore", "foreign.db", "--to", "new.db"],
+        ["backup", "make", "backup.db", "--url", "memory.db"],
+        ["chores", "list", "--state", "odd", "--url", "memory.db"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_done_is_told_with_the_next_step(tmp_path: Path, command: list[str]) -> None:
+    scene(tmp_path)
+    (tmp_path / "foreign.db").write_bytes(b"not a database" * 1_000)
+    newer = open_connection(str(tmp_path / "newer.db"), readonly=False, vfs=None)
+    newer.execute("pragma application_id=1213156420; pragma user_version=99; create table t(x)")
+    newer.close()
+    before = sorted(tmp_path.iterdir())
+    done = run(*command, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    cause, step = done.stderr.splitlines()
+    assert cause.startswith("error: ")
+    assert step.startswith("next step: ")
+    assert [file for file in sorted(tmp_path.iterdir()) if file.suffix != ".lock"] == [
+        file for file in before if file.suffix != ".lock"
+    ]
 
 
 def test_a_selftest_ends_with_its_figure(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from holdfast.cli import selftest
+from holdfast.cli import backup, chores, keeping, selftest
 from holdfast.cli.console import complain
 from holdfast.errors import HoldfastError, StoreFailed
 
@@ -22,6 +22,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(selftest.app, name="selftest")
+app.add_typer(backup.app, name="backup")
+app.add_typer(chores.app, name="chores")
+keeping.join(app)
 
 
 @app.callback()

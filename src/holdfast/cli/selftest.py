@@ -72,6 +72,16 @@ def processes(seconds: Seconds = 60.0, folder: Folder = None, seed: Seed = 0) ->
     _conclude(outcome)
 
 
+@app.command(epilog="Example: holdfast selftest backup --n 10 --folder .")
+def backup(n: Times = 100, folder: Folder = None, seed: Seed = 0) -> None:
+    """Back up a memory while others write to it, restore each backup, and look whether it shows one moment."""
+    from holdfast.testing.selftest.backup import backup_test
+
+    with _place(folder) as place, progress("backing up") as tell:
+        outcome = backup_test(place, n, seed=seed, progress=tell)
+    _conclude(outcome)
+
+
 @contextmanager
 def _place(folder: Path | None) -> Generator[Path]:
     """An empty folder for the files of a test, removed afterwards."""

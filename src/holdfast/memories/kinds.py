@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from holdfast.chores.kinds import Kinds
+from holdfast.memories.backups import StoredBackups
 from holdfast.memories.core import Core
 from holdfast.memories.receipts import SETTLE, settle
 from holdfast.memories.retention import Retention
@@ -15,4 +16,5 @@ def known_kinds(core: Core) -> Kinds:
     kinds = Kinds()
     kinds.add(SETTLE, partial(settle, core.store))
     Retention(core).join(kinds)
+    StoredBackups(core).join(kinds)
     return kinds

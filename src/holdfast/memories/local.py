@@ -13,8 +13,10 @@ from holdfast.memories.spaces import StoredSpace
 from holdfast.memories.values import StoredValues
 from holdfast.model.forget import OriginMatch, Receipt
 from holdfast.model.journal import Change
+from holdfast.model.usage import Usage
 
-if TYPE_CHECKING:  # Protocols are needed by type checkers only
+if TYPE_CHECKING:  # needed by type checkers only
+    from holdfast.memories.backups import StoredBackups
     from holdfast.ports.clock import Clock
     from holdfast.ports.store import Store
 
@@ -50,6 +52,19 @@ class LocalHoldfast:
     @property
     def chores(self) -> StoredChores:
         return self._default.chores
+
+    @property
+    def backups(self) -> StoredBackups:
+        # Deferred: it loads what few programs use, and opening stays light.
+        from holdfast.memories.backups import StoredBackups
+
+        return StoredBackups(self._core)
+
+    async def limit(self, bytes: int | None) -> None:
+        await self._default.limit(bytes)
+
+    async def usage(self) -> Usage:
+        return await self._default.usage()
 
     def space(self, name: str | None = None) -> StoredSpace:
         return self._default if name is None else StoredSpace(self._core, name, self._duties)

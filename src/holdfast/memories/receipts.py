@@ -96,6 +96,6 @@ def _now(receipt: Receipt, unsettled: Mapping[str, tuple[str, ...]]) -> Receipt:
 
 
 def _with_backups(receipt: Receipt) -> Receipt:
-    """Copies that are gone hold nothing any more."""
-    there = tuple(path for path in receipt.backups if Path(path).exists())
+    """Copies that are gone hold nothing any more; one that is being made does."""
+    there = tuple(path for path in receipt.backups if Path(path).exists() or Path(f"{path}.part").exists())
     return receipt if there == receipt.backups else replace(receipt, backups=there)

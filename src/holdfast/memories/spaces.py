@@ -20,8 +20,10 @@ from holdfast.model.ids import bucket_of, is_id
 from holdfast.model.journal import Change
 from holdfast.model.limits import PAGE_LIMIT
 from holdfast.model.scope import Scope, checked_key, checked_name
+from holdfast.model.usage import Usage
 
 SYSTEM_KEYS: Final = frozenset((BANKS_KEY, VALUES_KEY))
+MOST_BYTES: Final = 1 << 62
 
 
 class StoredSpace:
@@ -122,8 +124,26 @@ class StoredSpace:
         commit = await self._core.commit(Batch(self._name, change, now_us, operations))
         return await completed(self._core, commit)
 
+    async def limit(self, bytes: int | None) -> None:
+        await self._core.store.limit(self._name, _checked_bytes(bytes))
+
+    async def usage(self) -> Usage:
+        return await self._core.store.usage(self._name)
+
     async def receipt(self, receipt_id: str) -> Receipt:
         return await read_receipt(self._core, self._name, receipt_id)
+
+
+def _checked_bytes(size: object) -> int | None:
+    if size is None:
+        return None
+    if not isinstance(size, int) or not 0 <= size <= MOST_BYTES:
+        raise InvalidInput(
+            f"a limit is a number of bytes from 0 to {MOST_BYTES}",
+            code="limit_invalid",
+            hint="None takes it away",
+        )
+    return int(size)
 
 
 def _check_change_id(one: object) -> None:

@@ -56,7 +56,8 @@ class Selector:
     """What a forget removes inside a space: all given parts must hold; an empty selector is an error.
 
     ``subject`` selects what is about somebody: entries and documents that carry the subject, and those that carry none
-    and stand under a key of that name. ``created_before_us`` serves retention.
+    and stand under a key of that name. ``ids`` are those of entries and documents; the id of a chore clears it.
+    ``created_before_us`` serves retention.
     """
 
     bank: str | None = None
@@ -81,6 +82,11 @@ class Selector:
                 code="selector_empty",
                 hint="give a bank, key, subject or id",
             )
+
+    @property
+    def whole(self) -> bool:
+        """Whether it names whole places or subjects, and nothing narrower inside them."""
+        return not self.ids and self.origin is None and self.created_before_us is None
 
     def reaches(self, kind: str) -> bool:
         """Whether documents of a kind can be selected: receipts never, settings only by id or bank."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, Protocol, Self
 
+from holdfast.model.backup import Backup, Schedule
 from holdfast.model.bank import BankInfo, BankKind, NewEntry
 from holdfast.model.chore import Chore, ChoreState
 from holdfast.model.entry import Entry
@@ -14,6 +16,7 @@ from holdfast.model.forget import OriginMatch, Receipt
 from holdfast.model.journal import Change
 from holdfast.model.origin import Origin
 from holdfast.model.recall import AddResult, Hits, Page
+from holdfast.model.usage import Usage
 from holdfast.model.values import JsonValue
 from holdfast.model.window import Cursor, KeyInfo, Order
 
@@ -266,6 +269,38 @@ class Chores(Protocol):
         ...
 
 
+class Backups(Protocol):
+    """Copies of the whole memory, over all spaces: for whoever runs it."""
+
+    async def make(self, target: str | os.PathLike[str] | None = None, *, verify: bool = False) -> Backup:
+        """Copy the memory while work goes on: to a new path, or under a name by the time into a folder.
+
+        Without a target that is the folder of the memory. ``verify`` has the copy compared with its hashes. Later
+        receipts name the copy. ``StoreUnsupported`` for a memory that keeps nothing.
+        """
+        ...
+
+    async def list(self) -> list[Backup]:
+        """The copies that this memory has made and that are still there, newest first."""
+        ...
+
+    async def schedule(self, folder: str | os.PathLike[str], *, every: timedelta, keep: int = 7) -> Schedule:
+        """Have the background work make a copy in each interval from now on, and keep the newest few.
+
+        The setting is kept in the memory. Of all processes that have it open one does the work. Only copies that the
+        schedule made are removed, and only when a newer one is whole.
+        """
+        ...
+
+    async def scheduled(self) -> Schedule | None:
+        """The schedule in force."""
+        ...
+
+    async def unschedule(self) -> None:
+        """Make no more copies by a schedule; those that there are stay."""
+        ...
+
+
 class Space(Protocol):
     """A tenant: nothing reaches across."""
 
@@ -327,6 +362,17 @@ class Space(Protocol):
         """
         ...
 
+    async def limit(self, bytes: int | None) -> None:
+        """Refuse with ``QuotaExceeded`` what would make this space larger than so many bytes; None for no limit.
+
+        Reading, deleting and forgetting always work. A limit below what the space holds already is allowed.
+        """
+        ...
+
+    async def usage(self) -> Usage:
+        """What this space holds, in bytes, and its limit."""
+        ...
+
     async def receipt(self, receipt_id: str) -> Receipt:
         """A receipt of this space as it stands now; ``DocumentNotFound`` when there is none."""
         ...
@@ -378,6 +424,19 @@ class Holdfast(Protocol):
         reason: str | None = None,
     ) -> Receipt:
         """Erase for good in the default space."""
+        ...
+
+    @property
+    def backups(self) -> Backups:
+        """Copies of the whole memory."""
+        ...
+
+    async def limit(self, bytes: int | None) -> None:
+        """Limit the default space."""
+        ...
+
+    async def usage(self) -> Usage:
+        """What the default space holds."""
         ...
 
     async def receipt(self, receipt_id: str) -> Receipt:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from holdfast.model.backup import Backup
 from holdfast.model.batch import Batch, Commit
 from holdfast.model.chore import Chore, ChoreState
 from holdfast.model.document import Document, DocumentRef
@@ -24,6 +25,7 @@ from holdfast.model.entry import Entry, Quantised
 from holdfast.model.forget import OriginMatch
 from holdfast.model.journal import Change
 from holdfast.model.scope import Scope
+from holdfast.model.usage import Usage
 from holdfast.model.window import EntryPage, KeyInfo, Window
 
 
@@ -260,8 +262,36 @@ class Upkeep(Protocol):
         """Occurrences of byte strings in the raw files, by file: the test of an erasure."""
         ...
 
-    async def backup(self, target: str) -> None:
-        """Write a consistent copy while work goes on. The target must not exist."""
+    async def backup(
+        self, target: str | None = None, *, verify: bool = False, scheduled: bool = False
+    ) -> Backup:
+        """Write a consistent copy while work goes on, and remember it, so that later receipts name it.
+
+        ``target`` is a path that must not exist, or a folder in which a name is chosen by the time; without one that is
+        the folder of the store. It holds everything that was acknowledged before the call. Under its name nothing ever
+        stands that is not whole. ``verify`` has the copy compared with its hashes first. ``StoreUnsupported`` where
+        there is nothing to copy.
+        """
+        ...
+
+    async def backups(self) -> list[Backup]:
+        """The remembered copies that are there, newest first."""
+        ...
+
+    async def drop_backup(self, path: str) -> None:
+        """Remove a remembered copy; ``NotFound`` for every other file, and nothing is removed."""
+        ...
+
+    async def limit(self, space: str, size: int | None) -> None:
+        """From now on refuse batches that make a space larger than so many bytes; None for no limit.
+
+        Such a batch raises ``QuotaExceeded`` and changes nothing. One that does not make the space larger, or that
+        forgets, is never refused, also where the space is over its limit already.
+        """
+        ...
+
+    async def usage(self, space: str) -> Usage:
+        """What a space holds, in bytes as ``Usage`` defines them, and its limit."""
         ...
 
     async def settle(self) -> None:
@@ -279,7 +309,7 @@ class Upkeep(Protocol):
         ...
 
     async def erased(self, scope: Scope, ids: Sequence[str]) -> set[str]:
-        """Those of the ids that a forget has removed (their tombstones)."""
+        """Those of the ids that a forget has removed, or cleared if they are chores (their tombstones)."""
         ...
 
     async def spaces(self) -> list[str]:

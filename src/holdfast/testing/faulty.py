@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from holdfast.errors import StoreFailed
+from holdfast.model.backup import Backup
 from holdfast.model.batch import Batch, Commit
 from holdfast.model.chore import Chore, ChoreState
 from holdfast.model.document import Document, DocumentRef
@@ -16,6 +17,7 @@ from holdfast.model.entry import Entry, Quantised
 from holdfast.model.forget import OriginMatch
 from holdfast.model.journal import Change
 from holdfast.model.scope import Scope
+from holdfast.model.usage import Usage
 from holdfast.model.window import EntryPage, KeyInfo, Window
 from holdfast.ports.store import CheckReport, Overdue, Store, StoreStats, WordStats
 
@@ -24,7 +26,7 @@ Method: TypeAlias = Literal[
     "commit", "load", "find", "versions", "keys", "head", "document", "documents", "document_versions", "words",
     "nearest", "eligible", "fetch", "changes", "change", "lease", "renew", "release", "chores", "next_due_us", "check",
     "residue", "backup", "settle", "unsettled", "erased", "spaces", "overdue", "trim_journal", "trim_chores", "stats",
-    "compact", "aclose",
+    "compact", "backups", "drop_backup", "limit", "usage", "aclose",
 ]  # fmt: skip
 
 
@@ -173,8 +175,23 @@ class FaultyStore:
     async def residue(self, needles: Sequence[bytes]) -> Mapping[str, int]:
         return await self._through("residue", self._inner.residue(needles))
 
-    async def backup(self, target: str) -> None:
-        await self._through("backup", self._inner.backup(target))
+    async def backup(
+        self, target: str | None = None, *, verify: bool = False, scheduled: bool = False
+    ) -> Backup:
+        work = self._inner.backup(target, verify=verify, scheduled=scheduled)
+        return await self._through("backup", work)
+
+    async def backups(self) -> list[Backup]:
+        return await self._through("backups", self._inner.backups())
+
+    async def drop_backup(self, path: str) -> None:
+        await self._through("drop_backup", self._inner.drop_backup(path))
+
+    async def limit(self, space: str, size: int | None) -> None:
+        await self._through("limit", self._inner.limit(space, size))
+
+    async def usage(self, space: str) -> Usage:
+        return await self._through("usage", self._inner.usage(space))
 
     async def settle(self) -> None:
         await self._through("settle", self._inner.settle())

@@ -43,10 +43,11 @@ from holdfast.testing.making import Maker
 T = TypeVar("T")
 MakeStore: TypeAlias = Callable[[ManualClock], AbstractAsyncContextManager[Store]]
 EVERYTHING: Final = Window(limit=10_000, hidden=True)
-STEPS: Final = (*("write",) * 12, "forget", "repeat", *("lease",) * 3, "pile", *("pass time",) * 3)
+STEPS: Final = (*("write",) * 12, "forget", "repeat", *("lease",) * 3, "pile", *("pass time",) * 3, "limit")
 LOOKS: Final = (
     "load", "load", "load", "find", "versions", "keys", "head", "document", "documents", "document_versions", "words",
     "words", "nearest", "nearest", "eligible", "fetch", "fetch", "changes", "change", "chores", "next_due", "erased",
+    "usage",
 )  # fmt: skip
 
 
@@ -110,6 +111,8 @@ class StoreMachine(RuleBasedStateMachine):
                 await self._lease(dice, space)
             case "pile":
                 await self._pile(dice, space)
+            case "limit":
+                await self._limit(dice, space)
             case "pass time":
                 self.clock.advance(microseconds=dice.one((0, 1, 3, 50, 51, 1_000, 100_001, -2, -200_000)))
             case _:
@@ -200,6 +203,11 @@ class StoreMachine(RuleBasedStateMachine):
         times = dice.one((18, 21, 22, 30))
         puts = [self.make.put(first.ref, number) for number in range(times)]
         await self._commit(self.make.batch(*puts, space=space))
+
+    async def _limit(self, dice: Dice, space: str) -> None:
+        held = (await self.pair.model.usage(space)).bytes
+        size = dice.maybe((0, held - 1, held, held + 1, held + 20, held + 200, 10**9), 4)
+        await self.pair.agree(f"limit {space} {size}", partial(looks.limit, space=space, size=size))
 
     async def _commit(self, batch: Batch) -> None:
         known = self.known[batch.space]
@@ -297,8 +305,10 @@ class StoreMachine(RuleBasedStateMachine):
                 )
             case "next_due":
                 return partial(looks.next_due)
+            case "usage":
+                return partial(looks.usage, space=space)
             case _:
-                ids = dice.some([*known.entries, *known.documents], 6)
+                ids = dice.some([*known.entries, *known.documents, *known.cleared], 6)
                 return partial(looks.erased, scope=scope, ids=ids)
 
     async def _look_at_rows(self, scope: Scope, window: Window) -> None:
@@ -355,6 +365,7 @@ class StoreMachine(RuleBasedStateMachine):
         for document in known.documents:
             ask = partial(looks.document_versions, scope=Scope(space), document_id=document)
             await agree("document versions", ask)
+        await agree("usage", partial(looks.usage, space=space))
         await agree("changes", partial(looks.changes, scope=Scope(space), skip=0, limit=10_000, origin=None))
         await agree(
             "chores",

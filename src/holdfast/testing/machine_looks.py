@@ -15,6 +15,7 @@ from holdfast.model.entry import Entry, Quantised
 from holdfast.model.forget import OriginMatch
 from holdfast.model.journal import Change
 from holdfast.model.scope import Scope
+from holdfast.model.usage import Usage
 from holdfast.model.window import KeyInfo, Window
 from holdfast.ports.store import Store
 
@@ -267,3 +268,13 @@ async def next_due(store: Store) -> int | None:
 async def erased(store: Store, scope: Scope, ids: Sequence[str]) -> set[str]:
     """Tombstones."""
     return await store.erased(scope, ids)
+
+
+async def limit(store: Store, space: str, size: int | None) -> None:
+    """Limit what a space may hold."""
+    await store.limit(space, size)
+
+
+async def usage(store: Store, space: str) -> Usage:
+    """What a space holds."""
+    return await store.usage(space)

@@ -367,6 +367,18 @@ class ErasureLaws(Ground):
         assert (await bench.chore(silent)).state is ChoreState.QUEUED
         assert receipt.counts["chores"] == 2
 
+    async def test_the_id_of_a_chore_clears_it(self, bench: Bench) -> None:
+        """A selector with the id of a chore clears that chore, and ``erased`` knows every chore that was cleared."""
+        one, other = await bench.enqueue(payload="p"), await bench.enqueue(payload="p")
+        receipt = await bench.forget(Selector(ids=(one,)))
+        found = await bench.chore(one)
+        assert (found.payload, found.state, found.place.key) == (None, ChoreState.CANCELLED, FORGOTTEN_KEY)
+        assert (await bench.chore(other)).state is ChoreState.QUEUED
+        assert receipt.counts["chores"] == 1
+        assert await bench.store.erased(in_space(), [one, other]) == {one}
+        await bench.forget(Selector(key=KEY))
+        assert await bench.store.erased(in_space(), [one, other]) == {one, other}
+
     async def test_a_selector_with_ids_takes_no_place(self, bench: Bench) -> None:
         """A selector with ids or an origin does not select chores by their place."""
         entry = await bench.add(origin=told_by("ann"))
@@ -438,7 +450,7 @@ class ErasureLaws(Ground):
         assert await bench.document(ref) is not None
 
     async def test_tombstones(self, bench: Bench) -> None:
-        """``erased`` knows every erased entry and document, also those that went along, and nothing else."""
+        """``erased`` knows every erased entry and document, also those that went along, and nothing that stays."""
         entry, stays = await bench.add_all("one", "two")
         derived = await bench.add("derived", origin=from_sources(entry))
         document = (await bench.put("note")).id

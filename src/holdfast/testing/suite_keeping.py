@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from holdfast.model.batch import Drop, Finish, Forget, Restore, Retire
-from holdfast.model.entry import Reason
+import asyncio
+
+import pytest
+
+from holdfast.errors import QuotaExceeded
+from holdfast.model.batch import Drop, Finish, Forget, Remove, Restore, Retire
+from holdfast.model.entry import Quantised, Reason
 from holdfast.model.forget import Selector
+from holdfast.model.usage import Usage
 from holdfast.ports.store import Overdue
-from holdfast.testing.making import OTHER_SPACE, in_space
+from holdfast.testing.making import KEY, OTHER_SPACE, in_space, named, repeatable
 from holdfast.testing.suite_ground import Bench, Ground
 
 
@@ -116,6 +122,82 @@ class KeepingLaws(Ground):
         before = await bench.picture()
         await bench.store.compact()
         assert await bench.picture() == before
+
+    async def test_usage_counts_what_is_kept(self, bench: Bench) -> None:
+        """Content, title, metadata and vectors of all versions of entries count, and values of documents; no more."""
+        assert await bench.store.usage("acme") == Usage(0, None)
+        entry = await bench.add(
+            "t\u00e9", title="ab", metadata={"a": 1}, vectors=(Quantised(b"\x01\x02", 1.0),)
+        )
+        size = 3 + 2 + len('{"a":1}') + 2
+        assert (await bench.store.usage("acme")).bytes == size
+        await bench.commit(bench.make.revise(entry, "tea"))
+        assert (await bench.store.usage("acme")).bytes == size + 3
+        await bench.commit(Retire(entry, Reason.DELETED))
+        await bench.enqueue(payload="not counted")
+        await bench.add("elsewhere", space=OTHER_SPACE)
+        assert (await bench.store.usage("acme")).bytes == size + 3
+        await bench.put("note", "abc")
+        await bench.put("note", "abcd")
+        assert (await bench.store.usage("acme")).bytes == size + 3 + 5 + 6
+        await bench.put(named("w", "working"), "abc")
+        await bench.put(named("w", "working"), "a")
+        assert (await bench.store.usage("acme")).bytes == size + 3 + 5 + 6 + 3
+        await bench.forget(Selector(key=KEY))
+        assert (await bench.store.usage("acme")).bytes == 0
+
+    async def test_what_would_go_over_the_limit_is_refused(self, bench: Bench) -> None:
+        """A batch that makes a space larger than its limit is refused as a whole; other spaces do not notice."""
+        entry = await bench.add("12345")
+        await bench.store.limit("acme", 10)
+        await bench.refused(QuotaExceeded, bench.make.append("123456"))
+        await bench.refused(QuotaExceeded, bench.make.append("123"), bench.make.append("456"))
+        await bench.refused(QuotaExceeded, bench.make.put("note", "12345"))
+        await bench.refused(QuotaExceeded, bench.make.revise(entry, "123456"))
+        await bench.add("1234567890123", space=OTHER_SPACE)
+        await bench.add("12345")
+        assert await bench.store.usage("acme") == Usage(10, 10)
+        with pytest.raises(QuotaExceeded) as caught:
+            await bench.add("1")
+        assert (caught.value.used, caught.value.limit, caught.value.code) == (10, 10, "quota_exceeded")
+        await bench.store.limit("acme", None)
+        await bench.add("1")
+        assert await bench.store.usage("acme") == Usage(11, None)
+
+    async def test_over_the_limit_everything_else_works(self, bench: Bench) -> None:
+        """In a space that is over its limit, reading, deleting, removing, forgetting and chores go on."""
+        one, two = await bench.add_all("12345", "67890")
+        await bench.put("note", "1")
+        chore = await bench.enqueue()
+        await bench.store.limit("acme", 3)
+        await bench.refused(QuotaExceeded, bench.make.append("1"))
+        assert len(await bench.load()) == 2
+        await bench.commit(Retire(one, Reason.DELETED))
+        await bench.commit(Remove(named("note")))
+        (leased,) = await bench.lease()
+        await bench.commit(Finish(chore, leased.token))
+        await bench.forget(Selector(ids=(one, two)))
+        assert (await bench.store.usage("acme")).bytes == 3
+        await bench.forget(Selector(key=KEY))
+        await bench.add("abc")
+        assert await bench.store.usage("acme") == Usage(3, 3)
+
+    async def test_batches_at_once_stay_under_the_limit(self, bench: Bench) -> None:
+        """Of batches that come together, as many succeed as fit."""
+        await bench.store.limit("acme", 10)
+        adding = (bench.add("123", key=f"k{number}") for number in range(8))
+        results = await asyncio.gather(*adding, return_exceptions=True)
+        assert sum(isinstance(result, QuotaExceeded) for result in results) == 5
+        assert await bench.store.usage("acme") == Usage(9, 10)
+
+    async def test_a_repeated_batch_is_not_counted_again(self, bench: Bench) -> None:
+        """An idempotency key that was used gives its first result, whatever the limit is by then."""
+        batch = bench.make.batch(bench.make.append("12345"), idempotency=repeatable("once"))
+        first = await bench.store.commit(batch)
+        await bench.store.limit("acme", 5)
+        again = await bench.store.commit(batch)
+        assert (again.duplicate, again.change) == (True, first.change)
+        assert (await bench.store.usage("acme")).bytes == 5
 
     async def test_settling_leaves_nothing_unsettled(self, bench: Bench) -> None:
         """A receipt that is not complete is listed with what it waits for, until the store is settled."""

@@ -435,4 +435,8 @@ def all_calls(store: Store) -> list[Callable[[], Awaitable[object]]]:
         lambda: store.trim_chores(0),
         store.stats,
         store.compact,
+        store.backups,
+        lambda: store.drop_backup("x"),
+        lambda: store.limit("s", 1),
+        lambda: store.usage("s"),
     ]

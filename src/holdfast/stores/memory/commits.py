@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from holdfast.errors import AlreadyExists, IdempotencyConflict, VersionConflict
+from holdfast.errors import AlreadyExists, IdempotencyConflict, VersionConflict, quota_exceeded
 from holdfast.model.batch import (
     Append,
     Batch,
@@ -32,6 +32,7 @@ from holdfast.model.forget import Receipt
 from holdfast.model.journal import Change
 from holdfast.stores.memory.forgetting import forget
 from holdfast.stores.memory.tables import Repeat, Tables, Undo
+from holdfast.stores.memory.upkeep import bytes_held
 from holdfast.stores.memory.writing import Writer
 
 
@@ -46,15 +47,26 @@ def commit(tables: Tables, batch: Batch, now_us: int) -> Commit:
     for requirement in batch.requires:
         _require(tables, batch.space, requirement, now_us)
     receipts: list[Receipt] = []
+    limit = tables.limits.get(batch.space)
+    used = 0 if limit is None else bytes_held(tables, batch.space)
     with Undo() as undo:
         writer = Writer(tables, undo, batch, at_us=at_us, now_us=now_us)
         placed = tuple(_apply(writer, operation, receipts) for operation in batch.operations)
+        if limit is not None and not receipts:
+            _check_limit(tables, batch.space, used, limit)
     _record(tables, writer)
     done = Commit(batch.id, at_us, placed, tuple(receipts))
     if batch.idempotency is not None:
         name = (batch.space, batch.idempotency.place, batch.idempotency.key)
         tables.repeats[name] = Repeat(batch.idempotency.digest, replace(done, receipts=(), duplicate=True))
     return done
+
+
+def _check_limit(tables: Tables, space: str, before: int, limit: int) -> None:
+    """Refuse what makes a space larger than it may be."""
+    after = bytes_held(tables, space)
+    if after > limit and after > before:
+        raise quota_exceeded(space, before, after, limit)
 
 
 def _repeated(tables: Tables, batch: Batch) -> Commit | None:

@@ -183,17 +183,16 @@ def _without_sources(record: EntryRecord, gone: frozenset[str]) -> EntryRecord:
 
 def _clear_chores(writer: Writer, selector: Selector, gone: frozenset[str]) -> int:
     """Remove the payloads of chores and cancel what is live; how many chores these were."""
-    whole_places = not (selector.ids or selector.origin or selector.created_before_us is not None)
     cleared = 0
     for record in list(writer.tables.chores.values()):
         chore = record.bare
         if chore.space != writer.space:
             continue
         at_place = (
-            whole_places
+            selector.whole
             and _at(selector, chore.place.bank, chore.place.key)
             and selector.subject in (None, chore.place.key)
-        )
+        ) or chore.id in selector.ids
         if not at_place and not (gone and names_any(load_json(record.payload), gone)):
             continue
         over = writer.chore_in(ChoreState.CANCELLED if chore.state in LIVE else chore.state, chore)
@@ -202,6 +201,7 @@ def _clear_chores(writer: Writer, selector: Selector, gone: frozenset[str]) -> i
         place = Place(chore.place.bank, FORGOTTEN_KEY) if at_place else chore.place
         bare = replace(over, place=place, dedupe=None, worker=None, last_error=None)
         writer.tables.keep_chore(writer.undo, ChoreRecord(bare, NO_PAYLOAD))
+        writer.undo.put(writer.tables.erased, chore.id, writer.space)
         cleared += 1
     return cleared
 

@@ -8,6 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from holdfast.errors import HistoryUnavailable, StoreClosed, StoreForked, StoreUnsupported
+from holdfast.model.backup import Backup
 from holdfast.model.batch import Batch, Commit
 from holdfast.model.chore import Chore, ChoreState
 from holdfast.model.document import Document, DocumentRef, kept_versions
@@ -15,6 +16,7 @@ from holdfast.model.entry import Entry, Quantised
 from holdfast.model.forget import OriginMatch
 from holdfast.model.journal import Change
 from holdfast.model.scope import Scope
+from holdfast.model.usage import Usage
 from holdfast.model.window import EntryPage, KeyInfo, Window
 from holdfast.ports.clock import Clock
 from holdfast.ports.store import CheckReport, Overdue, Store, StoreStats, WordStats
@@ -193,12 +195,22 @@ class MemoryStore:
             found = upkeep.residue(tables, needles)
             return {"memory": found} if found else {}
 
-    async def backup(self, target: str) -> None:
+    async def backup(
+        self, target: str | None = None, *, verify: bool = False, scheduled: bool = False
+    ) -> Backup:
         """Not possible: ``StoreUnsupported``."""
         with self._open():
-            raise StoreUnsupported(
-                "a store in memory cannot be copied to a file", hint="use a store on a file from the start"
-            )
+            raise _no_copies()
+
+    async def backups(self) -> list[Backup]:
+        """Not possible: ``StoreUnsupported``."""
+        with self._open():
+            raise _no_copies()
+
+    async def drop_backup(self, path: str) -> None:
+        """Not possible: ``StoreUnsupported``."""
+        with self._open():
+            raise _no_copies()
 
     async def settle(self) -> None:
         """Nothing to do: no erased byte is left behind."""
@@ -213,6 +225,17 @@ class MemoryStore:
     async def erased(self, scope: Scope, ids: Sequence[str]) -> set[str]:
         with self._open() as tables:
             return {record_id for record_id in ids if tables.erased.get(record_id) == scope.space}
+
+    async def limit(self, space: str, size: int | None) -> None:
+        with self._open() as tables:
+            if size is None:
+                tables.limits.pop(space, None)
+            else:
+                tables.limits[space] = size
+
+    async def usage(self, space: str) -> Usage:
+        with self._open() as tables:
+            return Usage(upkeep.bytes_held(tables, space), tables.limits.get(space))
 
     async def spaces(self) -> list[str]:
         with self._open() as tables:
@@ -245,6 +268,12 @@ class MemoryStore:
         if os.getpid() == self._process:
             with self._lock:
                 self._closed = True
+
+
+def _no_copies() -> StoreUnsupported:
+    return StoreUnsupported(
+        "a store in memory cannot be copied to a file", hint="use a store on a file from the start"
+    )
 
 
 def _names(scope: Scope, ref: DocumentRef) -> bool:

@@ -163,6 +163,8 @@ class Tables:
     changes: dict[str, Change] = field(default_factory=dict[str, Change])
     feeds: dict[str, list[Change]] = field(default_factory=dict[str, list[Change]])
     """The changes of each space in commit order."""
+    limits: dict[str, int] = field(default_factory=dict[str, int])
+    """How many bytes a space may hold, where it has a limit."""
     last_us: int = -1
     last_cursor: int = 0
     counters: dict[str, int] = field(default_factory=lambda: {"row": 0, "dimensions": 0})

@@ -122,6 +122,28 @@ def stats(tables: Tables) -> StoreStats:
     return StoreStats(texts, counts)
 
 
+def bytes_held(tables: Tables, space: str) -> int:
+    """What a space holds, as ``Usage`` counts it."""
+    entries = sum(
+        _entry_size(record)
+        for versions in tables.entries.values()
+        if versions[0].bare.space == space
+        for record in versions
+    )
+    documents = sum(
+        len(record.value.encode())
+        for versions in tables.all_documents(space)
+        if versions[0].bare.ref.kind != "receipt"
+        for record in versions
+    )
+    return entries + documents
+
+
+def _entry_size(record: EntryRecord) -> int:
+    texts = (record.bare.content, record.bare.title or "", record.metadata if record.metadata != "{}" else "")
+    return sum(len(text.encode()) for text in texts) + sum(len(vector.data) for vector in record.vectors)
+
+
 def _check_entries(tables: Tables) -> Iterator[tuple[str, str]]:
     for entry_id, versions in tables.entries.items():
         where = f"entry {entry_id}"

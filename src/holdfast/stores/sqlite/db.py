@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeAlias, cast
+from pathlib import Path
+from typing import Final, Protocol, TypeAlias, cast
 
 import apsw
 
@@ -75,11 +77,56 @@ def open_connection(path: str, *, readonly: bool, vfs: str | None) -> Connection
     return cast("Connection", apsw.Connection(path, flags=flags | apsw.SQLITE_OPEN_NOMUTEX, vfs=vfs))
 
 
-def copy_file(source: Connection, target: str) -> None:
-    """Copy the database behind a connection into a new file, in one piece."""
-    copy = apsw.Connection(target, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+STEP_PAGES: Final = 1_024
+
+
+def copy_file(
+    source: Connection,
+    target: str,
+    *,
+    afterwards: Callable[[Connection], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Copy the database behind a connection, as it is at one moment, into a new file, and make that safe.
+
+    The caller holds a snapshot: without one the copy begins anew whenever somebody writes. ``afterwards`` changes the
+    copy before it is made safe; when ``stop`` says so, the copy ends early, unusable.
+    """
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    origin = cast("apsw.Connection", source)
+    copy = apsw.Connection(target, flags=flags, vfs=origin.open_vfs)
     try:
-        with copy.backup("main", cast("apsw.Connection", source), "main") as work:
-            work.step(-1)
+        target_side = cast("Connection", copy)
+        target_side.execute("pragma synchronous=off")  # made safe once, at the end
+        with copy.backup("main", origin, "main") as work:
+            while not work.done and not stop():
+                work.step(STEP_PAGES)
+        if afterwards is not None and not stop():
+            target_side.execute("pragma secure_delete=on")
+            afterwards(target_side)
     finally:
         copy.close()
+    make_safe(Path(target))
+
+
+def make_safe(file: Path) -> None:
+    """Have the system write a file, and the folder that names it, to the disk.
+
+    Only for a file that this process has not open: closing it in this way gives back all locks on it.
+    """
+    _sync(file, os.O_RDWR)
+    make_names_safe(file.parent)
+
+
+def make_names_safe(folder: Path) -> None:
+    """Have the system write to the disk which files a folder holds."""
+    if os.name != "nt":  # Windows syncs no folders
+        _sync(folder, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    opened = os.open(path, flags)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -16,6 +16,7 @@ from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import origin_column, row_hash
 from holdfast.stores.sqlite.db import Record
 from holdfast.stores.sqlite.ledger import Ledger, Work
+from holdfast.stores.sqlite.quotas import size_of
 
 _CURRENT: Final = (
     "select " + columns.DOCUMENT + " from documents where space=? and bank=? and key=? and kind=? and name=?"
@@ -40,6 +41,9 @@ _KEEP: Final = (
 _PRUNE: Final = "delete from document_versions where id=? and version<=?"
 _NTH_KEPT: Final = "select version from document_versions where id=? order by version desc limit 1 offset ?"
 _KNOWN: Final = "select 1 from document_versions where id=?1 union all select 1 from tombstones where id=?1"
+_PRUNED: Final = (
+    "select coalesce(sum(octet_length(value)), 0) from document_versions where id=? and version<=?"
+)
 _PUT_DERIVED: Final = "insert or ignore into derived values(?,?,1)"
 
 
@@ -83,9 +87,11 @@ def put(ledger: Ledger, work: Work, operation: Put) -> None:
     _expect(ref, before, operation.expected)
     if row is not None:
         keep_version(ledger, work, row)
+        work.grown -= size_of(row[8]) if work.metered else 0
     identifier, version = _identity(ledger, space, operation, row, work.now)
     origin = origin_column(work.batch.origin)
     value = dump_json(operation.value)
+    work.grown += size_of(value) if work.metered else 0
     written = (version, value, operation.subject, origin, work.at, operation.expires_us, work.change)
     guard = document_hash(identifier, *name_columns(space, ref), *written)
     if row is not None and alive:
@@ -116,6 +122,7 @@ def remove(ledger: Ledger, work: Work, operation: Remove) -> None:
     version = cast("int", row[7])
     _expect(operation.ref, version, operation.expected)
     keep_version(ledger, work, row)
+    work.grown -= size_of(row[8]) if work.metered else 0
     ledger.connection.execute(_DROP, (row[0],))
     reference = cast("bytes", row[1]).hex()
     work.placed.append(Placed(reference, 0, version))
@@ -128,10 +135,13 @@ def keep_version(ledger: Ledger, work: Work, row: Record) -> None:
     if keep == 0:
         return
     kept = (*row, work.at, work.change)
+    work.grown += size_of(row[8]) if work.metered else 0
     ledger.connection.execute(_KEEP, (*kept, row_hash(*kept)))
     if keep != KEEP_ALL:
         surplus = ledger.connection.execute(_NTH_KEPT, (row[1], keep)).fetchone()
         if surplus is not None:
+            if work.metered:
+                work.grown -= cast("int", ledger.connection.execute(_PRUNED, (row[1], surplus[0])).get)
             ledger.connection.execute(_PRUNE, (row[1], surplus[0]))
 
 

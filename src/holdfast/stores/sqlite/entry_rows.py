@@ -18,6 +18,7 @@ from holdfast.stores.sqlite.db import Column, Record
 from holdfast.stores.sqlite.ledger import Ledger, Work, entry_hash
 from holdfast.stores.sqlite.pages import Slot, take_slot, write_tail
 from holdfast.stores.sqlite.prepared import Body
+from holdfast.stores.sqlite.quotas import size_of
 
 _CURRENT: Final = "select " + columns.ENTRY + ", digest from entries where id=?"
 _PUT_ENTRY: Final = "insert into entries values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
@@ -137,6 +138,8 @@ def past_hash(columns: Record) -> bytes:
 def write_current(ledger: Ledger, work: Work, place: Place, record: Record, slot: Slot) -> None:
     """Write a current version with its words and slot. ``record`` ends with the digest."""
     connection = ledger.connection
+    if work.metered:
+        work.grown += size_of(record[4], record[5], record[10], slot.vectors)
     connection.execute(_PUT_ENTRY, (*record, entry_hash(record)))
     ledger.add_words([(cast("int", record[0]), entry_words(record))])
     write_tail(connection, (slot,))

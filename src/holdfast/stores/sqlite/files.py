@@ -12,13 +12,13 @@ import apsw
 from holdfast.errors import EmbedderMismatch, StoreFailed, StoreReadOnly, StoreUnsupported
 from holdfast.stores.sqlite.db import Connection, open_connection
 from holdfast.stores.sqlite.faults import failed
+from holdfast.stores.sqlite.heads import APPLICATION
 from holdfast.stores.sqlite.layout import Layout
 from holdfast.stores.sqlite.migrations import SCHEMA, migrate
 from holdfast.stores.sqlite.reindex import analyser, make_words_anew, up_to_date
 from holdfast.stores.sqlite.tuning import PROMISED, SYNCHRONOUS, Tuning
 from holdfast.stores.sqlite.write_lock import WriteLock
 
-APPLICATION: Final = 0x484F4C44  # "HOLD"
 _NETWORK: Final = frozenset(
     (
         "nfs",
@@ -137,6 +137,9 @@ def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout,
                 with lock.held():
                     migrate(connection, path)
             _accept_layout(connection, path, layout)
+            if not readonly and connection.execute("pragma journal_mode").get != "wal":
+                with lock.held():  # a restore has set it aside, or was killed before it put it back
+                    _use_log(connection, path)
             if not readonly and not up_to_date(connection):
                 with lock.held():
                     _in_transaction(connection, lambda: make_words_anew(connection, layout))
@@ -151,6 +154,10 @@ def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout,
         _accept_layout(connection, path, layout)
     except apsw.Error as error:
         raise cannot_open(path, error) from error
+    except OSError as error:
+        raise StoreFailed(
+            f"{path} cannot be brought up to date: {error}", hint="check the disk, then open it again"
+        ) from error
 
 
 def _use_log(connection: Connection, path: Path) -> None:
@@ -183,7 +190,7 @@ def _create(connection: Connection, layout: Layout) -> None:
         connection.execute("insert into meta values('salt', randomblob(16)), ('quantisation', 'int8')")
         connection.execute("insert into meta values('layout', ?), ('analyser', ?)", (layout.name, analyser()))
         connection.execute("pragma application_id=1213156420")
-        connection.execute("pragma user_version=2")  # as migrations.SCHEMA
+        connection.execute("pragma user_version=3")  # as migrations.SCHEMA
 
 
 def _in_transaction(connection: Connection, work: Callable[[], None]) -> None:

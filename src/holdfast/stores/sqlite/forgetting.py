@@ -17,11 +17,11 @@ from holdfast.model.values import JsonValue, dump_json, load_json
 from holdfast.rules.cascade import Cascade, Derived, cascade, names_any, trimmed_sources
 from holdfast.stores.sqlite import columns, document_rows, entry_rows
 from holdfast.stores.sqlite.chore_rows import chore_hash
-from holdfast.stores.sqlite.codec import KINDS, origin_column, origin_of
+from holdfast.stores.sqlite.codec import KINDS, origin_column, origin_of, row_hash
 from holdfast.stores.sqlite.db import Column, Record
 from holdfast.stores.sqlite.ledger import Ledger, Work, entry_hash
 from holdfast.stores.sqlite.pages import remove_slots
-from holdfast.stores.sqlite.places import hidden_name
+from holdfast.stores.sqlite.places import hidden_name, selector_name
 from holdfast.stores.sqlite.scrub import sampled
 
 _ENTRY: Final = "select " + columns.ENTRY + ", digest from entries"
@@ -55,7 +55,8 @@ _DROP_DERIVED: Final = "delete from derived where source=?"
 _DROP_DERIVATIONS: Final = "delete from derived where record=?"
 _DROP_DOCUMENT: Final = "delete from documents where id=?"
 _DROP_VERSIONS: Final = "delete from document_versions where id=?"
-_TOMBSTONE: Final = "insert or ignore into tombstones values(?,?,?)"
+_TOMBSTONE: Final = "insert or ignore into tombstones values(?,?,?,?)"
+_FORGOTTEN: Final = "insert or replace into forgotten values(?,?,?)"
 _SET_ORIGIN: Final = "update entries set origin=?, hash=? where row=?"
 _SET_PAST_ORIGIN: Final = "update past set origin=?, hash=? where number=?"
 _HIDDEN_BY: Final = "select distinct id from past where by_entry=? and reason='hidden'"
@@ -73,7 +74,7 @@ _IN_ROWS: Final = (
 )
 _DROP_KEYS: Final = "delete from keys where bank=? and key=?"
 _RAISE_KEYS: Final = "update keys set high=max(high, ?) where bank=? and key=?"
-_SPEND: Final = "insert or replace into spent values(?,?,?)"
+_SPEND: Final = "insert or replace into spent values(?,?,?,?)"
 
 
 @dataclass(slots=True)
@@ -122,6 +123,7 @@ def forget(ledger: Ledger, work: Work, operation: Forget) -> None:
     for place, seq in heads.items():
         _release_key(ledger, space, place, seq)
     chores = _clear_chores(ledger, work, selector, gone)
+    _bury_selector(ledger, work, selector)
     counts = {
         "entries": len(entries), "versions": sum(doomed.versions for doomed in entries.values()),
         "documents": len(documents), "chores": chores,
@@ -327,7 +329,7 @@ def _erase_entries(ledger: Ledger, work: Work, entries: Iterable[Doomed]) -> Non
             connection.execute(_DROP_PAST, (past[-1],))
         connection.execute(_DROP_DERIVED, (doomed.id,))
         connection.execute(_DROP_DERIVATIONS, (doomed.id,))
-        connection.execute(_TOMBSTONE, (doomed.id, work.batch.space, work.at))
+        _bury(ledger, work, doomed.id)
         ledger.forget_place(work.batch.space, doomed.place)
     ledger.forget_known_ids()
     for (low, high), members in rows.items():
@@ -341,7 +343,21 @@ def _erase_documents(ledger: Ledger, work: Work, documents: Iterable[bytes]) -> 
         ledger.connection.execute(_DROP_VERSIONS, (name,))
         ledger.connection.execute(_DROP_DERIVED, (name,))
         ledger.connection.execute(_DROP_DERIVATIONS, (name,))
-        ledger.connection.execute(_TOMBSTONE, (name, work.batch.space, work.at))
+        _bury(ledger, work, name)
+
+
+def _bury(ledger: Ledger, work: Work, name: bytes) -> None:
+    """Leave a tombstone: an id and when it went, no content."""
+    tombstone = (name, work.batch.space, work.at)
+    ledger.connection.execute(_TOMBSTONE, (*tombstone, row_hash(*tombstone)))
+
+
+def _bury_selector(ledger: Ledger, work: Work, selector: Selector) -> None:
+    """Remember that a whole place or subject was forgotten: a backup may hold more of it than there is now."""
+    if not selector.whole:
+        return
+    name = selector_name(ledger.salt(), work.batch.space, selector.bank, selector.key, selector.subject)
+    ledger.connection.execute(_FORGOTTEN, (name, work.at, row_hash(name, work.at)))
 
 
 def _release_key(ledger: Ledger, space: str, place: Place, seq: int) -> None:
@@ -354,12 +370,13 @@ def _release_key(ledger: Ledger, space: str, place: Place, seq: int) -> None:
             connection.execute(_RAISE_KEYS, (seq, bank, place.key))
         else:
             connection.execute(_DROP_KEYS, (bank, place.key))
-            connection.execute(_SPEND, (bank, hidden_name(ledger.salt(), bank, place.key), seq))
+            spent = (bank, hidden_name(ledger.salt(), bank, place.key), seq)
+            connection.execute(_SPEND, (*spent, row_hash(*spent)))
     ledger.forget_place(space, place)
 
 
 def _clear_chores(ledger: Ledger, work: Work, selector: Selector, gone: frozenset[str]) -> int:
-    by_place = not selector.ids and selector.origin is None and selector.created_before_us is None
+    by_place = selector.whole
     cleared = 0
     for found in ledger.connection.execute(_CHORES, (work.batch.space,)).fetchall():
         name, bank, key, payload, kind, attempts, created = found
@@ -369,10 +386,12 @@ def _clear_chores(ledger: Ledger, work: Work, selector: Selector, gone: frozense
             and (selector.key is None or key == selector.key)
             and (selector.subject is None or key == selector.subject)
         )
+        at_place = at_place or cast("bytes", name).hex() in selector.ids
         if at_place or (payload is not None and names_any(load_json(cast("str", payload)), gone)):
             left = FORGOTTEN_KEY if at_place else key
             guard = chore_hash(name, work.batch.space, bank, left, kind, None, None, attempts, created)
             ledger.connection.execute(_CLEAR_CHORE, (left, work.change, guard, name))
+            _bury(ledger, work, cast("bytes", name))
             cleared += 1
     return cleared
 

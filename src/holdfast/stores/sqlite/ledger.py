@@ -36,6 +36,7 @@ from holdfast.model.document import DocumentRef
 from holdfast.model.forget import Receipt
 from holdfast.model.journal import Step
 from holdfast.model.scope import Place
+from holdfast.stores.sqlite import quotas
 from holdfast.stores.sqlite.codec import origin_column, placed_of, placed_text, row_hash, steps_text
 from holdfast.stores.sqlite.db import Connection, Record
 from holdfast.stores.sqlite.faults import IdTaken
@@ -43,6 +44,7 @@ from holdfast.stores.sqlite.layout import KeyRange, Layout
 from holdfast.stores.sqlite.pages import Slot, seal, write_tail
 from holdfast.stores.sqlite.places import Names, bank_number, hidden_name
 from holdfast.stores.sqlite.prepared import Bodies, Body
+from holdfast.stores.sqlite.quotas import Meter, meters, size_of
 from holdfast.stores.sqlite.word_rows import add_words, drop_words, waiting
 
 _LAST_AT: Final = "select at from journal order by cursor desc limit 1"
@@ -52,7 +54,7 @@ _SALT: Final = "select value from meta where name='salt'"
 _PUT_ENTRY: Final = "insert into entries values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 _PUT_JOURNAL: Final = "insert into journal(id, space, at, origin, steps, undoes, hash) values(?,?,?,?,?,?,?)"
 _PUT_DERIVED: Final = "insert or ignore into derived values(?,?,?)"
-_PUT_IDEMPOTENCY: Final = "insert into idempotency values(?,?,?,?,?)"
+_PUT_IDEMPOTENCY: Final = "insert into idempotency values(?,?,?,?,?,?)"
 _IDEMPOTENCY: Final = "select digest, change, at, placed from idempotency where name=?"
 _DIGEST: Final = "select id from entries where digest=? and row between ? and ? and (expires is null or expires>=?) limit 1"
 _LAST_ROW: Final = (
@@ -135,6 +137,9 @@ class Work:
     steps: list[Step] = field(default_factory=list[Step])
     receipts: list[Receipt] = field(default_factory=list[Receipt])
     gathering: bool = False
+    metered: bool = False
+    grown: int = 0
+    """Bytes by which the batch makes its space larger; counted only where the space has a limit."""
 
 
 class Operations(Protocol):
@@ -176,6 +181,7 @@ class Ledger:
         self._waiting: int | None = None
         self._newest_gone: bytes | None = None
         self._data_version = -1
+        self._quotas: dict[str, Meter] | None = None
         self._pending = Pending()
         self.samples: dict[str, tuple[str, ...]] = {}
 
@@ -209,7 +215,13 @@ class Ledger:
         self._dimensions = None
         self._waiting = None
         self._newest_gone = None
+        self._quotas = None
         self._pending = Pending()
+
+    def limit(self, space: str, size: int | None) -> None:
+        """Give a space a limit, or take it away; inside the open transaction."""
+        quotas.limit(self.connection, self.layout, space, size)
+        self._quotas = None
 
     def forget_place(self, space: str, place: Place) -> None:
         """Read a place anew the next time."""
@@ -227,19 +239,23 @@ class Ledger:
             self.flush()
             self._places.clear()
         self._require(batch)
+        if self._quotas is None:
+            self._quotas = meters(self.connection)
+        meter = self._quotas.get(batch.space)
         work = Work(batch, bodies, self._recorded_at(batch.at_us), self.now_us(), bytes.fromhex(batch.id))
+        work.metered = meter is not None
         if all(isinstance(operation, Append) for operation in batch.operations):
             try:
-                self._gather(work)
+                self._gather(work, meter)
             except _NeedsSavepoint:
-                work = Work(batch, bodies, work.at, work.now, work.change)
-                self._run_guarded(work)
+                work = Work(batch, bodies, work.at, work.now, work.change, metered=work.metered)
+                self._run_guarded(work, meter)
         else:
-            self._run_guarded(work)
+            self._run_guarded(work, meter)
         self._last_at = work.at
         return Commit(batch.id, work.at, tuple(work.placed), tuple(work.receipts))
 
-    def _gather(self, work: Work) -> None:
+    def _gather(self, work: Work, meter: Meter | None) -> None:
         """Apply a batch of appends without writing yet; on an error the gathered rows are dropped again."""
         pending = self._pending
         sizes = len(pending.entries), len(pending.words), len(pending.derived)
@@ -248,7 +264,7 @@ class Ledger:
         try:
             for index, operation in enumerate(work.batch.operations):
                 self.append(work, cast("Append", operation), work.bodies[index], touched)
-            self._record(work)
+            self._record(work, meter)
         except HoldfastError:
             del pending.entries[sizes[0] :], pending.words[sizes[1] :], pending.derived[sizes[2] :]
             for state, last_created in reversed(touched):
@@ -257,7 +273,7 @@ class Ledger:
                 state.fresh.pop()
             raise
 
-    def _run_guarded(self, work: Work) -> None:
+    def _run_guarded(self, work: Work, meter: Meter | None) -> None:
         self.flush()
         self.connection.execute("savepoint batch")
         work.gathering = False
@@ -267,7 +283,7 @@ class Ledger:
                     self.flush()
                 self._operations.run(self, work, index, operation)
             self.flush()
-            self._record(work)
+            self._record(work, meter)
         except BaseException:
             self._pending = Pending()
             self.connection.execute("rollback to batch")
@@ -308,6 +324,8 @@ class Ledger:
             self._mark_disordered(state, operation.place.key)
         else:
             state.last_created = created
+        if work.metered:
+            work.grown += size_of(columns[1], columns[2], columns[7], body.vectors)
         pending = self._pending
         record = (
             row, identifier, 1, *columns, work.at, body.expires, work.change, 1, operation.digest,
@@ -406,8 +424,10 @@ class Ledger:
 
     # Journal, idempotency, requirements
 
-    def _record(self, work: Work) -> None:
+    def _record(self, work: Work, meter: Meter | None) -> None:
         batch = work.batch
+        if meter is not None:
+            quotas.check(batch, work.grown, meter)
         origin = origin_column(batch.origin)
         steps = steps_text(work.steps)
         undoes = " ".join(batch.undoes) or None
@@ -416,7 +436,9 @@ class Ledger:
         if batch.idempotency is not None:
             name = idempotency_name(batch.space, batch.idempotency)
             row = (name, batch.idempotency.digest, work.change, work.at, placed_text(work.placed))
-            self.connection.execute(_PUT_IDEMPOTENCY, row)
+            self.connection.execute(_PUT_IDEMPOTENCY, (*row, row_hash(*row)))
+        if meter is not None:
+            quotas.note(self.connection, self.layout, batch, work.grown, meter)
         if work.gathering:
             self._pending.journal.append(change)
             return

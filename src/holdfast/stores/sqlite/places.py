@@ -64,3 +64,9 @@ class Names:
 def hidden_name(salt: bytes, bank: int, key: str) -> bytes:
     """A name for a key that was forgotten: enough to go on counting, not enough to tell the key."""
     return blake2b(key.encode(), key=salt, salt=bank.to_bytes(8, "big"), digest_size=16).digest()
+
+
+def selector_name(salt: bytes, space: str, bank: str | None, key: str | None, subject: str | None) -> bytes:
+    """A name for a place or subject that was forgotten as a whole: to be known again, not to be told."""
+    joined = "\x00".join(["" if part is None else f"={part}" for part in (space, bank, key, subject)])
+    return blake2b(joined.encode(), key=salt, digest_size=16, person=b"forgotten").digest()

@@ -7,7 +7,8 @@ create table keys(
   bank integer not null, number integer not null, key text not null, base integer not null, high integer not null,
   disordered integer not null, hash blob, primary key(bank, number)) without rowid;
 create unique index keys_key on keys(bank, key, base);
-create table spent(bank integer not null, name blob not null, high integer not null, primary key(bank, name)) without rowid;
+create table spent(
+  bank integer not null, name blob not null, high integer not null, hash blob, primary key(bank, name)) without rowid;
 
 create table entries(
   row integer primary key, id blob not null, version integer not null, kind integer not null, content text not null,
@@ -34,7 +35,9 @@ create index past_subject on past(subject) where subject is not null;
 create table derived(
   source blob not null, record blob not null, is_document integer not null, primary key(source, record)) without rowid;
 create index derived_record on derived(record);
-create table tombstones(id blob primary key, space text not null, at integer not null) without rowid;
+create table tombstones(id blob primary key, space text not null, at integer not null, hash blob) without rowid;
+-- Places and subjects that were forgotten as a whole, under names that tell nothing: a restore forgets them again.
+create table forgotten(name blob primary key, at integer not null, hash blob) without rowid;
 
 -- The word index takes rows in bunches: each waits in fresh first, where searches look as well.
 create table fresh(number integer primary key, row integer not null, terms text not null);
@@ -72,8 +75,8 @@ create table journal(
 create unique index journal_id on journal(id);
 create index journal_space on journal(space);
 create table idempotency(
-  name blob primary key, digest blob not null, change blob not null, at integer not null, placed text not null)
-  without rowid;
+  name blob primary key, digest blob not null, change blob not null, at integer not null, placed text not null,
+  hash blob) without rowid;
 
 create table chores(
   id blob primary key, space text not null, bank text not null, key text not null, kind text not null, dedupe text,
@@ -87,4 +90,7 @@ create index chores_place on chores(space, bank, key);
 
 -- Forgets of which a byte may still be in the files, and copies of the file that were made before them.
 create table unsettled(receipt blob primary key, at integer not null, rewritten integer not null) without rowid;
-create table backups(path text primary key, at integer not null) without rowid;
+create table backups(path text primary key, at integer not null, scheduled integer not null default 0) without rowid;
+
+-- What a space may hold, and what it holds by now: only of spaces that have a limit.
+create table quotas(space text primary key, bytes integer not null, used integer not null, hash blob) without rowid;

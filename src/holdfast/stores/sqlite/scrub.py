@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import apsw
 
 from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.raw import residue
 
-_REWRITE: Final = (
+_MERGE: Final = (
     "insert into words(words) values('optimize')",
     "insert into past_words(past_words) values('optimize')",
-    "vacuum",
 )
+_SIZE: Final = "select (select * from pragma_page_count) * (select * from pragma_page_size)"
+IN_MEMORY_BYTES: Final = 64 * 1024 * 1024
+"""A file up to this size is written anew by way of the memory; a larger one by way of a file without a name."""
 _REWRITTEN: Final = "update unsettled set rewritten=1"
 _IN_LOG_ONLY: Final = (
     "select exists(select 1 from unsettled) and not exists(select 1 from unsettled where rewritten=0)"
@@ -45,16 +47,28 @@ _SAMPLE_SIZE: Final = 64
 _TELLING: Final = 12
 
 
-def rewrite_pages(connection: Connection) -> None:
+def rewrite_pages(connection: Connection, *, anyway: bool = False) -> None:
     """Write the whole file anew; takes time in proportion to its size, and writers wait meanwhile.
 
-    Nothing is done when this was done for all that was forgotten, and only the log is left.
+    Nothing is done when this was done for all that was forgotten, and only the log is left, unless ``anyway``.
     """
-    if connection.execute(_IN_LOG_ONLY).get:
+    if not anyway and connection.execute(_IN_LOG_ONLY).get:
         return
-    for statement in _REWRITE:
+    for statement in _MERGE:
         connection.execute(statement)
+    _vacuum(connection)
     connection.execute(_REWRITTEN)
+
+
+def _vacuum(connection: Connection) -> None:
+    if cast("int", connection.execute(_SIZE).get) <= IN_MEMORY_BYTES:
+        connection.execute("vacuum")
+        return
+    connection.execute("pragma temp_store=file")
+    try:
+        connection.execute("vacuum")
+    finally:
+        connection.execute("pragma temp_store=memory")
 
 
 def sampled(texts: Iterable[str]) -> tuple[str, ...]:

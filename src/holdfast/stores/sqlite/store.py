@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.errors import StoreClosed, StoreForked, StoreReadOnly
+from holdfast.model.backup import Backup
 from holdfast.model.batch import Batch, Commit
 from holdfast.model.chore import Chore, ChoreState
 from holdfast.model.document import Document, DocumentRef
@@ -17,6 +18,7 @@ from holdfast.model.entry import Entry, Quantised
 from holdfast.model.forget import OriginMatch
 from holdfast.model.journal import Change
 from holdfast.model.scope import Scope
+from holdfast.model.usage import Usage
 from holdfast.model.window import EntryPage, KeyInfo, Window
 from holdfast.ports.clock import Clock
 from holdfast.ports.store import CheckReport, Overdue, Store, StoreStats, WordStats
@@ -314,11 +316,55 @@ class SqliteStore:
 
         return await self._read(lambda reading: raw.residue(reading.path, needles))
 
-    async def backup(self, target: str) -> None:
+    async def backup(
+        self, target: str | None = None, *, verify: bool = False, scheduled: bool = False
+    ) -> Backup:
         """See ``Upkeep.backup``."""
+        from holdfast.stores.sqlite import backing_up  # rarely used
+
+        self._check_usable()
+        source = backing_up.Source(
+            self._path, self._connect, self._writer, self._clock.now_us, self._check_copy
+        )
+        return await backing_up.backup(source, target, verify=verify, scheduled=scheduled)
+
+    def _check_copy(self, path: Path) -> CheckReport:
         from holdfast.stores.sqlite import upkeep  # rarely used
 
-        await self._read(lambda reading: upkeep.backup(reading, Path(target).absolute()))
+        def opened() -> Connection:
+            return connect(path, readonly=False, vfs=self._vfs, tuning=self._tuning)
+
+        reading = Reading(opened(), path, opened, self._layout, self._clock.now_us)
+        try:
+            return upkeep.check(reading)
+        finally:
+            put_away(reading.connection)
+
+    async def backups(self) -> list[Backup]:
+        """See ``Upkeep.backups``."""
+        from holdfast.stores.sqlite import backing_up  # rarely used
+
+        return await self._read(lambda reading: backing_up.backups(reading.connection))
+
+    async def drop_backup(self, path: str) -> None:
+        """See ``Upkeep.drop_backup``."""
+        from holdfast.stores.sqlite import backing_up  # rarely used
+
+        await backing_up.drop_backup(self._writing(), await self.backups(), path)
+
+    async def limit(self, space: str, size: int | None) -> None:
+        """See ``Upkeep.limit``."""
+        await self._writing().run(lambda ledger: ledger.limit(space, size))
+
+    async def usage(self, space: str) -> Usage:
+        """See ``Upkeep.usage``."""
+        from holdfast.stores.sqlite import quotas  # with the first write
+
+        def ask(reading: Reading) -> Usage:
+            with reading.snapshot() as connection:
+                return quotas.usage(connection, reading.layout, space)
+
+        return await self._read(ask)
 
     async def settle(self) -> None:
         """See ``Upkeep.settle``."""
@@ -368,7 +414,7 @@ class SqliteStore:
 
     async def compact(self) -> None:
         """See ``Upkeep.compact``."""
-        await self._writing().settle()
+        await self._writing().settle(anyway=True)
 
     async def aclose(self) -> None:
         """See ``Upkeep.aclose``."""

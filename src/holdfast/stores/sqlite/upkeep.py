@@ -1,19 +1,15 @@
-"""Upkeep: comparing rows with their hashes, looking for residue in the raw files, and copying the file."""
+"""Upkeep: comparing rows with their hashes, and the indexes with the rows."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Final, cast
 
-import apsw
-
-from holdfast.errors import AlreadyExists, StoreFailed
 from holdfast.ports.store import CheckReport, Finding
 from holdfast.stores.sqlite import columns, entry_rows
 from holdfast.stores.sqlite.codec import row_hash
-from holdfast.stores.sqlite.db import Connection, Record, copy_file
+from holdfast.stores.sqlite.db import Connection, Record
 from holdfast.stores.sqlite.files import put_away
 from holdfast.stores.sqlite.ledger import entry_hash
 from holdfast.stores.sqlite.reading import Reading
@@ -34,6 +30,11 @@ _DOCUMENTS: Final = (
     " from documents"
 )
 _VERSIONS: Final = "select " + columns.DOCUMENT + ", ended, ended_change, hash from document_versions"
+_IDEMPOTENCY: Final = "select name, digest, change, at, placed, hash from idempotency"
+_TOMBSTONES: Final = "select id, space, at, hash from tombstones"
+_SPENT: Final = "select bank, name, high, hash from spent"
+_FORGOTTEN: Final = "select name, at, hash from forgotten"
+_QUOTAS: Final = "select space, bytes, used, hash from quotas"
 _ENTRY_ROWS: Final = "select row from entries"
 _TAIL_ROWS: Final = "select row from tail"
 _PAGE_ROWS: Final = "select rows from pages"
@@ -81,6 +82,11 @@ _GUARDED: Final[Sequence[tuple[str, str, Callable[[Record], bytes]]]] = (
     ("journal", _JOURNAL, _plain),
     ("documents", _DOCUMENTS, _plain),
     ("document_versions", _VERSIONS, _plain),
+    ("idempotency", _IDEMPOTENCY, _plain),
+    ("tombstones", _TOMBSTONES, _plain),
+    ("spent", _SPENT, _plain),
+    ("forgotten", _FORGOTTEN, _plain),
+    ("quotas", _QUOTAS, _plain),
 )
 
 
@@ -99,20 +105,3 @@ def _index_findings(connection: Connection) -> Iterator[Finding]:
         yield Finding("pages", f"{missing} entries have no slot", hint)
     if stray := len(set(slots).difference(entries)):
         yield Finding("pages", f"{stray} slots have no entry", hint)
-
-
-def backup(reading: Reading, target: Path) -> None:
-    """Copy the file as it is now, while others write."""
-    if target.exists():
-        raise AlreadyExists(f"{target} exists already", hint="give a new path, or remove the old file first")
-    if not target.parent.is_dir():
-        raise StoreFailed(
-            f"the folder of {target} does not exist", hint="make it first, or give another path"
-        )
-    try:
-        copy_file(reading.connection, str(target))
-    except apsw.Error as error:
-        target.unlink(missing_ok=True)
-        raise StoreFailed(
-            f"{target} could not be written: {error}", hint="free space, or give another path"
-        ) from error

@@ -518,11 +518,14 @@ class Writer:
         self._wal_pages = 0
         return True
 
-    async def settle(self) -> None:
-        """Write the file anew and empty its log; ``StoreBusy`` when somebody goes on reading the old pages."""
+    async def settle(self, *, anyway: bool = False) -> None:
+        """Write the file anew and empty its log; ``StoreBusy`` when somebody goes on reading the old pages.
+
+        ``anyway`` writes it anew also when that was done since the last forget.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + SETTLE_SECONDS
-        await self._bare(lambda ledger: rewrite_pages(ledger.connection))
+        await self._bare(lambda ledger: rewrite_pages(ledger.connection, anyway=anyway))
         while not await self._bare(lambda _: self._finish()):
             if loop.time() > deadline:
                 raise StoreBusy(

@@ -1,0 +1,46 @@
+"""Backups: copies of a whole memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from holdfast.model.values import moment
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A copy that a memory has made of itself; a ``scheduled`` one goes when enough newer ones are there."""
+
+    path: str
+    at_us: int
+    bytes: int
+    schema: int
+    scheduled: bool = False
+
+    @property
+    def at(self) -> datetime:
+        """When it was begun: what was acknowledged before is in it."""
+        return moment(self.at_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Into which folder a memory is copied, how often, and how many of these copies stay."""
+
+    folder: str
+    every: timedelta
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore did, or would do: where to, what was set aside, and how much was erased again."""
+
+    path: str
+    backup: str
+    kept: str | None
+    forgotten: int
+    sources: tuple[str, ...]
+    schema: int
+    done: bool
