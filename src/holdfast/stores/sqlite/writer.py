@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 import apsw
 
 from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed
-from holdfast.model.batch import Batch, Commit, Forget
+from holdfast.model.batch import Append, Batch, Commit
 from holdfast.model.forget import Receipt
 from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.faults import IdTaken, failed
@@ -42,7 +42,6 @@ QUEUE: Final = 4_096
 SETTLE_STEP_MS: Final = 100
 SETTLE_SECONDS: Final = 5.0
 BRIEF_OPERATIONS: Final = 4
-BRIEF_CHARACTERS: Final = 16_384
 SWIFT_SECONDS: Final = 0.001
 """A lone caller commits on his own thread, which may be that of an event loop, while a commit takes less than this."""
 T = TypeVar("T")
@@ -63,6 +62,10 @@ class Request:
     error: Exception | None = None
 
 
+class _Occupied(Exception):
+    """A program that knows nothing of the lock file writes at the moment."""
+
+
 class Gate:
     """Bounds what waits before the writer; callers of any event loop wait their turn."""
 
@@ -79,13 +82,10 @@ class Gate:
                 return True
             return False
 
-    def try_enter_alone(self) -> bool:
-        """Take a place if nobody has one."""
+    def enter_anyway(self) -> None:
+        """Take a place, beyond the last one if need be."""
         with self._lock:
-            if self._free == self._size:
-                self._free -= 1
-                return True
-            return False
+            self._free -= 1
 
     async def enter(self) -> None:
         """Take a place in the queue, waiting while it is full."""
@@ -173,13 +173,12 @@ class Writer:
         """Hand a batch over and wait for its commit."""
         loop = asyncio.get_running_loop()
         request = Request(loop, loop.create_future(), batch, bodies)
-        if self._swiftness.swift and _brief(request) and self._gate.try_enter_alone():
+        if self._swiftness.swift and _brief(request) and self._accept_alone(request):
             return await self._commit_alone(request)
         return cast("Commit", await self._hand_over(request))
 
     async def _commit_alone(self, request: Request) -> Commit:
-        """Commit a request that has a place on this thread, if a turn of the loop later it is still the only one."""
-        self._accept(request, alone=True)
+        """Commit an accepted request on this thread, if a turn of the loop later it is still the only one."""
         try:
             await asyncio.sleep(0)
         except BaseException:  # it was accepted: the caller only stops waiting
@@ -194,17 +193,16 @@ class Writer:
 
     def _finish_lone(self, request: Request) -> bool:
         """Commit a request that still waits alone on this thread, or queue it; whether it was committed."""
-        if not self._take_lone(request):
+        if self._lone is not request:  # the thread has it, and may be busy with it
             return False
-        done = True
-        try:
-            done = self._commit_here(request)
-        finally:
+        with self._mine:  # the thread does not end before this is done or queued
+            done = self._take_lone(request)
             if done:
-                self._gate.leave(1)
-        if not done:
-            self._accept(request)
-        return done
+                done = self._commit_here(request)
+                if not done:
+                    self._gate.enter_anyway()
+                    self._queue.put(request)
+            return done
 
     def _take_lone(self, request: Request) -> bool:
         """Take a request back that waits alone; False when it was handed to the thread meanwhile."""
@@ -225,28 +223,34 @@ class Writer:
         self._accept(request)
         return await request.future
 
-    def _accept(self, request: Request, *, alone: bool = False) -> None:
+    def _accept(self, request: Request) -> None:
         """Take a request that has a place: from now on it completes, whatever becomes of its caller."""
         with self._guard:
             if self._closed:
                 self._gate.leave(1)
                 raise StoreClosed(f"{self._path} was closed", hint="open it again")
-            if alone:
-                self._lone = request
-                return
             self._put_lone()
             self._queue.put(request)
+
+    def _accept_alone(self, request: Request) -> bool:
+        """Take a request if there is no other; whoever comes next hands both to the thread."""
+        with self._guard:
+            if self._closed or self._lone is not None or self._gate.inside:
+                return False
+            self._lone = request
+            return True
 
     def _put_lone(self) -> None:
         """Hand the request that waits alone to the thread: it has company."""
         lone, self._lone = self._lone, None
         if lone is not None:
+            self._gate.enter_anyway()
             self._queue.put(lone)
 
     @property
     def accepted(self) -> int:
         """How many requests were handed over and are not finished."""
-        return self._gate.inside
+        return self._gate.inside + (self._lone is not None)
 
     def close(self) -> None:
         """Refuse new work, finish what was accepted, and stop. May be called twice and at interpreter exit."""
@@ -260,55 +264,64 @@ class Writer:
 
     def _commit_here(self, request: Request) -> bool:
         """Commit on this thread, unless something would have to be waited for; whether it was done."""
-        if not self._mine.acquire(blocking=False):
+        if self._ledger is None or self.turn.locked():
             return False
-        try:
-            if self._ledger is None or not self.turn.acquire(blocking=False):
+        with self.turn:
+            held = False
+            try:
+                held = self._lock.take_at_once()
+                return held and self._guarded([request], self._transact_here)
+            except _Occupied:
                 return False
-            try:
-                return self._lock.take_at_once() and self._commit_begun(self._ledger, request)
-            finally:
-                self.turn.release()
-        finally:
-            self._mine.release()
-
-    def _commit_begun(self, ledger: Ledger, request: Request) -> bool:
-        """Commit one request while every lock is held, unless a foreign program writes; then let go of the file's."""
-        connection = ledger.connection
-        try:
-            connection.set_busy_timeout(0)
-            try:
-                ledger.begin()
-            except apsw.BusyError:
-                return False
-            finally:
-                connection.set_busy_timeout(self._tuning.busy_ms)
-            try:
-                self._guarded([request], self._fill)
             except BaseException:  # the thread of a caller may be interrupted, with a transaction open
+                held = True
                 self._discard()
                 raise
+            finally:
+                if held:
+                    self._lock.give_back()
+
+    def _transact_here(self, requests: list[Request]) -> None:
+        ledger = self._own_ledger()
+        ledger.connection.set_busy_timeout(0)
+        try:
+            ledger.begin()
+        except apsw.BusyError:
+            raise _Occupied from None
         finally:
-            self._lock.give_back()
-        return True
+            ledger.connection.set_busy_timeout(self._tuning.busy_ms)
+        self._fill(requests)
 
     # The thread's side
 
     def _run(self) -> None:
         while not self._stopped:
-            requests = self._next_group()
-            start = 0
-            for index, request in enumerate(requests):
-                if request.job is not None:
-                    self._commit_group(requests[start:index])
-                    self._run_job(request)
-                    start = index + 1
-            self._commit_group(requests[start:])
+            self._serve(self._next_group())
+        while left := self._left():
+            self._serve(left)
+
+    def _serve(self, requests: list[Request]) -> None:
+        start = 0
+        for index, request in enumerate(requests):
+            if request.job is not None:
+                self._commit_group(requests[start:index])
+                self._run_job(request)
+                start = index + 1
+        self._commit_group(requests[start:])
+
+    def _left(self) -> list[Request]:
+        """What a lone caller could not write himself at the very end; when there is nothing, the connection goes."""
         self._tell_owed()
         with self._mine:
-            ledger, self._ledger = self._ledger, None
-            if ledger is not None:
+            left: list[Request] = []
+            with suppress(queue.Empty):
+                while True:
+                    left += filter(None, (self._queue.get_nowait(),))
+            ledger = self._ledger
+            if not left and ledger is not None:
+                self._ledger = None
                 put_away(ledger.connection)
+            return left
 
     def _next_group(self) -> list[Request]:
         request = self._queue.get()
@@ -347,6 +360,8 @@ class Writer:
         started = perf_counter()
         try:
             transact(requests)
+        except _Occupied:
+            raise
         except IdTaken as error:
             if self._spoilt(requests):
                 return False
@@ -553,14 +568,11 @@ def _after(receipt: Receipt, *, settled: bool) -> Receipt:
 
 
 def _brief(request: Request) -> bool:
-    """Whether a request takes little more than its sync: few operations, little text, nothing erased."""
+    """Whether a request takes little more than its sync: a few small entries, and nothing that is large already."""
     operations = cast("Batch", request.batch).operations
-    return (
-        len(operations) <= BRIEF_OPERATIONS
-        and not any(isinstance(operation, Forget) for operation in operations)
-        and all(
-            len(cast("str", body.columns[1])) <= BRIEF_CHARACTERS for body in (request.bodies or {}).values()
-        )
+    bodies = request.bodies or {}
+    return len(bodies) == len(operations) <= BRIEF_OPERATIONS and all(
+        isinstance(operation, Append) and bodies[index].brief for index, operation in enumerate(operations)
     )
 
 
