@@ -20,6 +20,7 @@ from holdfast.model.window import Window
 from holdfast.stores.sqlite import SqliteStore
 from holdfast.stores.sqlite.db import open_connection
 from holdfast.stores.sqlite.ledger import Ledger
+from holdfast.stores.sqlite.write_lock import WriteLock
 from holdfast.stores.sqlite.writer import QUEUE
 from tests.faults.conftest import BANK, SPACE, MakeBatch, WallClock
 
@@ -300,3 +301,79 @@ async def test_an_interrupt_in_the_middle_of_a_lone_commit_leaves_nothing_behind
 
 class Interrupt(BaseException):
     """Like KeyboardInterrupt, which a test runner takes for its own."""
+
+
+async def test_who_is_written_is_told_although_those_behind_have_to_wait(
+    tmp_path: Path, make_batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.db"
+    store = await SqliteStore.open(path, clock=WallClock())
+    await store.commit(make_batch("warm up"))
+    foreign = open_connection(str(path), readonly=False, vfs=None)
+    commit = Ledger.commit
+    groups: list[int] = []
+
+    def then_a_foreign_program_writes(ledger: Ledger) -> None:
+        commit(ledger)
+        if not groups:
+            foreign.execute("begin immediate")
+        groups.append(1)
+
+    monkeypatch.setattr(Ledger, "commit", then_a_foreign_program_writes)
+    tasks = [asyncio.create_task(store.commit(make_batch(f"text {n}"))) for n in range(40)]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=5)
+    assert len(groups) == 1
+    assert any(task.done() for task in tasks)
+    foreign.execute("rollback")
+    foreign.close()
+    await asyncio.gather(*tasks)
+    await store.aclose()
+
+
+async def test_a_write_that_was_accepted_is_done_although_the_store_closes_at_that_moment(
+    tmp_path: Path, make_batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.db"
+    store = await SqliteStore.open(path, clock=WallClock())
+    await store.commit(make_batch("warm up"))
+    closing: list[asyncio.Task[None]] = []
+    take = WriteLock.take_at_once
+
+    def while_it_closes(lock: WriteLock) -> bool:
+        taken = take(lock)
+        if not closing:
+            assert not taken
+            closing.append(asyncio.create_task(store.aclose()))
+        return taken
+
+    with Held(path):
+        monkeypatch.setattr(WriteLock, "take_at_once", while_it_closes)
+        task = asyncio.create_task(store.commit(make_batch("accepted")))
+        await asyncio.sleep(0.05)
+        assert closing
+    await task
+    await closing[0]
+    again = await SqliteStore.open(path, clock=WallClock())
+    assert await count(again) == 2
+    await again.aclose()
+
+
+async def test_what_waits_alone_while_its_process_forks_is_written_by_the_parent_only(
+    tmp_path: Path, make_batch: MakeBatch
+) -> None:
+    store = await SqliteStore.open(tmp_path / "m.db", clock=WallClock())
+    await store.commit(make_batch("warm up"))
+    task = asyncio.create_task(store.commit(make_batch("once")))
+    await asyncio.sleep(0)
+    child = os.fork()
+    if child == 0:
+        try:
+            await task
+        except StoreForked:
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert (await asyncio.to_thread(os.waitpid, child, 0))[1] == 0
+    assert (await task).placed[0].seq == 2
+    assert await count(store) == 2
+    await store.aclose()

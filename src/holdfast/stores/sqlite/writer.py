@@ -7,6 +7,7 @@ that both wait for. As soon as there is company, or anything to wait for, the th
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 import apsw
 
-from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed
+from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed, StoreForked
 from holdfast.model.batch import Append, Batch, Commit
 from holdfast.model.forget import Receipt
 from holdfast.stores.sqlite.db import Connection
@@ -147,6 +148,7 @@ class Writer:
         tuning: Tuning = PROMISED,
     ) -> None:
         self._path = path
+        self._process = os.getpid()
         self._connect = connect
         self._make_ledger = make_ledger
         self._lock = lock
@@ -182,8 +184,8 @@ class Writer:
         try:
             await asyncio.sleep(0)
         except BaseException:  # it was accepted: the caller only stops waiting
-            self._finish_lone(request)
             request.future.cancel()
+            self._finish_lone(request)
             raise
         if not self._finish_lone(request):
             return cast("Commit", await request.future)
@@ -193,6 +195,10 @@ class Writer:
 
     def _finish_lone(self, request: Request) -> bool:
         """Commit a request that still waits alone on this thread, or queue it; whether it was committed."""
+        if os.getpid() != self._process:  # a copy: the parent writes it
+            raise StoreForked(
+                f"{self._path} was opened before a fork", hint="open it again in the child process"
+            )
         if self._lone is not request:  # the thread has it, and may be busy with it
             return False
         with self._mine:  # the thread does not end before this is done or queued
@@ -282,15 +288,20 @@ class Writer:
                     self._lock.give_back()
 
     def _transact_here(self, requests: list[Request]) -> None:
-        ledger = self._own_ledger()
+        if not self._begun_at_once(self._own_ledger()):
+            raise _Occupied
+        self._fill(requests)
+
+    def _begun_at_once(self, ledger: Ledger) -> bool:
+        """Open a transaction unless a foreign program would have to be waited for; whether it is open."""
         ledger.connection.set_busy_timeout(0)
         try:
             ledger.begin()
         except apsw.BusyError:
-            raise _Occupied from None
+            return False
         finally:
             ledger.connection.set_busy_timeout(self._tuning.busy_ms)
-        self._fill(requests)
+        return True
 
     # The thread's side
 
@@ -404,16 +415,24 @@ class Writer:
         return True
 
     def _transact(self, requests: list[Request]) -> None:
+        """A transaction under every lock. Who is owed an answer is told before anybody is waited for."""
         ledger = self._own_ledger()
-        with self.turn:
+        if not self.turn.acquire(blocking=False):
+            self._tell_owed()
+            self.turn.acquire()
+        try:
             if not self._lock.take_at_once():
-                self._tell_owed()  # another process may hold it for long
+                self._tell_owed()
                 self._lock.take()
             try:
-                ledger.begin()
+                if not self._owed or not self._begun_at_once(ledger):
+                    self._tell_owed()
+                    ledger.begin()
                 self._fill(requests)
             finally:
                 self._lock.give_back()
+        finally:
+            self.turn.release()
 
     def _fill(self, requests: list[Request]) -> None:
         """Apply batches in the open transaction, and make it durable."""
