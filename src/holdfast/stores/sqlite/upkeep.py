@@ -11,11 +11,11 @@ import apsw
 
 from holdfast.errors import AlreadyExists, StoreFailed
 from holdfast.ports.store import CheckReport, Finding
-from holdfast.stores.sqlite import columns, entry_rows
+from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import row_hash
 from holdfast.stores.sqlite.db import Connection, Record, copy_file
 from holdfast.stores.sqlite.files import put_away
-from holdfast.stores.sqlite.ledger import entry_hash
+from holdfast.stores.sqlite.guards import entry_hash, past_hash
 from holdfast.stores.sqlite.reading import Reading
 
 _INTEGRITY: Final = "pragma quick_check(10)"
@@ -75,7 +75,7 @@ def _plain(row: Record) -> bytes:
 
 _GUARDED: Final[Sequence[tuple[str, str, Callable[[Record], bytes]]]] = (
     ("entries", _ENTRIES, entry_hash),
-    ("past", _PAST, entry_rows.past_hash),
+    ("past", _PAST, past_hash),
     ("pages", _PAGES, _plain),
     ("vectors", _VECTORS, _plain),
     ("journal", _JOURNAL, _plain),
