@@ -304,9 +304,9 @@ class SqliteStore:
 
     async def check(self) -> CheckReport:
         """See ``Upkeep.check``."""
-        from holdfast.stores.sqlite import upkeep  # rarely used
+        from holdfast.stores.sqlite import checking  # rarely used
 
-        return await self._read(upkeep.check)
+        return await self._read(lambda reading: checking.check(reading.path, reading.connect, reading.layout))
 
     async def residue(self, needles: Sequence[bytes]) -> Mapping[str, int]:
         """See ``Upkeep.residue``."""
