@@ -173,7 +173,7 @@ def _check_meta(inspection: Inspection) -> None:
     ):
         inspection.find("meta", f"{sorted(map(str, unknown))} is unknown")
     for (table,) in inspection.connection.execute(_SEQUENCES):
-        inspection.find("meta", f"{table} would count again what it has counted")
+        inspection.find("meta", f"{table!r} would count again what it has counted")
 
 
 def _check_banks(inspection: Inspection) -> None:
@@ -215,7 +215,7 @@ def _check_entries(inspection: Inspection) -> None:
             disordered = found is None or bool(found[0])
             latest = cast("int", row[12])
             if found is None:
-                inspection.find("keys", f"{place[0]}/{place[1]} is missing, and has entries")
+                inspection.find("keys", f"{place[0]!r}/{place[1]!r} is missing, and has entries")
         if not disordered and cast("int", row[12]) < latest:
             inspection.find("keys", f"{place[0]}/{place[1]} is not in order, and says that it is")
             disordered = True

@@ -146,10 +146,10 @@ def check_derived(connection: Connection, find: Find) -> None:
             held = connection.execute(_DERIVATION, (bytes.fromhex(source), name)).fetchone()
             if held is None or held[0] != is_document:
                 find("derived", f"the way from {source} to {named(name)} is missing")
-    for source, record, is_document in connection.execute(_DERIVED):
-        if is_document not in (0, 1) or len(cast("bytes", source)) != 16 or len(cast("bytes", record)) != 16:
+    for lead, record, is_document in connection.execute(_DERIVED):
+        if is_document not in (0, 1) or len(cast("bytes", lead)) != 16 or len(cast("bytes", record)) != 16:
             find("derived", f"the way to {named(record)} is not what was written")
         elif is_document == 0:
             origins = [origin_of(origin) for (origin,) in connection.execute(_RECORD, (record,))]
-            if not any(cast("bytes", source).hex() in origin.sources for origin in origins):
-                find("derived", f"the way from {named(source)} to {named(record)} leads nowhere")
+            if not any(cast("bytes", lead).hex() in origin.sources for origin in origins):
+                find("derived", f"the way from {named(lead)} to {named(record)} leads nowhere")
