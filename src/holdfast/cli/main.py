@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from holdfast.cli import selftest
+from holdfast.cli import damage, selftest
 from holdfast.cli.console import complain
 from holdfast.errors import HoldfastError, StoreFailed
 
@@ -22,6 +22,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(selftest.app, name="selftest")
+app.command(epilog="Example: holdfast check memory.db")(damage.check)
+app.command(epilog="Example: holdfast repair memory.db --to whole.db")(damage.repair)
 
 
 @app.callback()

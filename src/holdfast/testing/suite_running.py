@@ -435,4 +435,5 @@ def all_calls(store: Store) -> list[Callable[[], Awaitable[object]]]:
         lambda: store.trim_chores(0),
         store.stats,
         store.compact,
+        store.rebuild,
     ]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Final, cast
 
 import apsw
@@ -83,13 +84,13 @@ class Inspection:
         """Whatever cannot be read meanwhile is a finding."""
         try:
             yield
-        except (apsw.Error, StoreUnavailable, *UNREADABLE) as error:
+        except (apsw.Error, StoreUnavailable, AttributeError, *UNREADABLE) as error:
             self.find(where, f"cannot be read: {' '.join(str(error).split()) or type(error).__name__}")
 
 
 def repair_step(path: Path) -> str:
     """What to do about a finding."""
-    return f"run: holdfast repair {path}, or restore a backup"
+    return f"run: holdfast repair {quote(str(path))}, or restore a backup"
 
 
 def check_file(path: Path) -> CheckReport:
@@ -105,7 +106,7 @@ def check(path: Path, connect: Callable[[], Connection], layout: Layout | None) 
     try:
         connection = connect()
         return _checked(path, connection, layout)
-    except (apsw.Error, StoreUnavailable, *UNREADABLE) as error:
+    except (apsw.Error, StoreUnavailable, AttributeError, *UNREADABLE) as error:
         what = f"cannot be read: {' '.join(str(error).split()) or type(error).__name__}"
         return CheckReport({}, (Finding("file", what, repair_step(path)),))
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 import apsw
@@ -45,7 +46,8 @@ def damaged(path: Path, what: object) -> StoreDamaged:
 
 def next_step(path: Path) -> str:
     """What to do about a damaged file."""
-    return f"run: holdfast check {path}; then: holdfast repair {path}, or restore a backup"
+    file = quote(str(path))
+    return f"run: holdfast check {file}; then: holdfast repair {file}, or restore a backup"
 
 
 def failed(what: str, error: Exception, *, hint: str) -> StoreFailed:

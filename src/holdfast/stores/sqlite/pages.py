@@ -167,13 +167,15 @@ def pages_of(connection: Connection, low: int, high: int) -> Iterator[list[Slot]
 
 def reseal(connection: Connection, low: int, high: int, lengths: dict[int, int], page: int) -> None:
     """Write the slots of a range anew, with other lengths."""
+    held = {slot.row: slot for slots in pages_of(connection, low, high) for slot in slots}
     slots = [
-        replace(slot, length=lengths[slot.row]) for held in pages_of(connection, low, high) for slot in held
+        replace(held.get(row, Slot(row, 0, None, None)), length=length)
+        for row, length in sorted(lengths.items())
     ]
     for (first,) in connection.execute(_FIRSTS, (low, high)).fetchall():
         connection.execute(_PAGE_DROP, (first,))
         connection.execute(_VECTORS_DROP, (first,))
-    connection.executemany(_TAIL_CLEAR, [(slot.row,) for slot in slots])
+    connection.executemany(_TAIL_CLEAR, [(row,) for row in held])
     seal(connection, low, high, slots, page)
 
 

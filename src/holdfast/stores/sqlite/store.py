@@ -370,6 +370,12 @@ class SqliteStore:
         """See ``Upkeep.compact``."""
         await self._writing().settle()
 
+    async def rebuild(self) -> None:
+        """See ``Upkeep.rebuild``."""
+        from holdfast.stores.sqlite import reindex  # rarely used
+
+        await self._writing().run(reindex.rebuild)
+
     async def aclose(self) -> None:
         """See ``Upkeep.aclose``."""
         if os.getpid() != self._process:

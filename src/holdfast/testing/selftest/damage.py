@@ -1,4 +1,4 @@
-"""Damaging a file at random bytes: what changed is found, what is read is right or refused, and a repair keeps the rest."""
+"""Damaging a file at random bytes: what changed is found, what is read is right or refused, a repair keeps the rest."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ def _examine(
 ) -> None:
     at = f"page {min(hit)}"
     try:
-        findings = check(path).findings
-    except HoldfastError as error:
-        findings = (error,)
+        findings = bool(check(path).findings)
+    except HoldfastError:
+        findings = True
     changed = state_of(path).differing(original.state)
     for kind in changed:
         count.changed[kind] += 1
-        count.found[kind] += bool(findings)
+        count.found[kind] += findings
     count.harmless += not changed
     if changed and not findings:
         count.missed.append(f"{', '.join(sorted(changed))} changed at {at}, and no check found it")

@@ -94,8 +94,7 @@ async def _entries(store: SqliteStore) -> list[str]:
     found: list[str] = []
     window = Window(limit=1_000)
     for key in KEYS:
-        for entry in (await store.load(in_key(key), window)).entries:
-            found.append(repr(entry))
+        found += [repr(entry) for entry in (await store.load(in_key(key), window)).entries]
     for entry in (await store.load(in_key(), window)).entries[:40]:
         found += [repr(version) for version in await store.versions(in_key(), entry.id)]
     return found
