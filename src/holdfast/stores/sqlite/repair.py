@@ -28,6 +28,7 @@ from holdfast.stores.sqlite.salvage import Salvage
 from holdfast.stores.sqlite.salvaging import write_salvage
 from holdfast.stores.sqlite.write_lock import WriteLock
 
+_TOUCH: Final = "pragma user_version"
 _KNOWN: Final = (
     ("entries", "select id from entries indexed by entries_id"),
     ("past", "select id, version from past indexed by past_id"),
@@ -99,6 +100,7 @@ def _at_rest(source: Path, copy: Path) -> Path:
     connection: Connection | None = None
     try:
         connection = open_connection(str(copy), readonly=False, vfs=None)
+        connection.execute(_TOUCH)  # only a file that was read from is known to have a log
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     except apsw.Error:
         shutil.copyfile(source, copy)  # without its log, since the database can make nothing of either

@@ -39,6 +39,9 @@ Place = tuple[int, int]
 
 def write_salvage(connection: Connection, salvage: Salvage) -> None:
     """Write everything into the empty file behind a connection, inside the open transaction."""
+    dimensions = _dimensions(salvage)
+    if dimensions:
+        salvage.meta["dimensions"] = dimensions
     for name in ("salt", "dimensions", "embedder"):
         if name in salvage.meta:
             connection.execute(_PUT_META, (name, salvage.meta[name]))
@@ -51,6 +54,15 @@ def write_salvage(connection: Connection, salvage: Salvage) -> None:
     _write_slots(connection, salvage)
     _write_derived(connection, salvage)
     make_words_anew(connection, DEFAULT)
+
+
+def _dimensions(salvage: Salvage) -> int:
+    """The size of the vectors that are whole; 0 when there are none."""
+    for table, data_at, scales_at in (("vectors", 1, 2), ("tail", 2, 3), ("past", 25, 26)):
+        for row in salvage.rows[table].values():
+            if scales := row[scales_at]:
+                return len(cast("bytes", row[data_at])) * 8 // len(cast("bytes", scales))
+    return 0
 
 
 def _count_anew(salvage: Salvage) -> None:
