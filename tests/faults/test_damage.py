@@ -107,7 +107,7 @@ WRITES: dict[str, tuple[str, Callable[[Maker, str], object]]] = {
     "revise": (ENTRY, lambda make, name: make.revise(name, "anew")),
     "page": ("update pages set terms=terms+1", lambda make, name: make.revise(name, "anew")),
     "vectors": ("update vectors set scales=zeroblob(8)", lambda make, name: make.revise(name, "anew")),
-    "forget": (ENTRY, lambda make, name: Forget(Selector(ids=(name,)))),
+    "forget": (ENTRY, lambda _, name: Forget(Selector(ids=(name,)))),
     "put": ("update documents set value='1'", lambda make, _: make.put("teaa", "anew")),
     "journal": ("update journal set at=at+1", lambda make, _: make.put("other", "anew")),
 }

@@ -28,15 +28,35 @@ def _version_guard(row: Record) -> bytes:
     return row_hash(row[2], row[0], *row[3:8], row[1], *row[8:])
 
 
+def _past_guard(row: Record) -> bytes:
+    return past_hash(row[1:])
+
+
+def _guard_but_first(row: Record) -> bytes:
+    return row_hash(*row[1:])
+
+
+def _chore_guard(row: Record) -> bytes:
+    return row_hash(*chore_guarded(row))
+
+
+def _bank_guard(row: Record) -> bytes:
+    return row_hash(*row[:3])
+
+
+def _key_guard(row: Record) -> bytes:
+    return row_hash(*row[:4])
+
+
 FORMS: Final = (
     Form("entries", 19, True, ((1, bytes), (4, str)), entry_hash, (1,)),
-    Form("past", 27, True, ((2, bytes), (5, str)), lambda row: past_hash(row[1:]), (2, 3)),
-    Form("documents", 15, True, ((1, bytes), (8, str)), lambda row: row_hash(*row[1:]), (1,)),
+    Form("past", 27, True, ((2, bytes), (5, str)), _past_guard, (2, 3)),
+    Form("documents", 15, True, ((1, bytes), (8, str)), _guard_but_first, (1,)),
     Form("document_versions", 17, False, ((0, bytes), (8, str)), _version_guard, (0, 1)),
-    Form("journal", 8, True, ((1, bytes), (5, str)), lambda row: row_hash(*row[1:]), (1,)),
-    Form("chores", 18, False, ((0, bytes), (4, str)), lambda row: row_hash(*chore_guarded(row)), (0,)),
-    Form("banks", 5, True, ((1, str), (2, str)), lambda row: row_hash(*row[:3]), (0,)),
-    Form("keys", 7, False, ((0, int), (2, str)), lambda row: row_hash(*row[:4]), (0, 1)),
+    Form("journal", 8, True, ((1, bytes), (5, str)), _guard_but_first, (1,)),
+    Form("chores", 18, False, ((0, bytes), (4, str)), _chore_guard, (0,)),
+    Form("banks", 5, True, ((1, str), (2, str)), _bank_guard, (0,)),
+    Form("keys", 7, False, ((0, int), (2, str)), _key_guard, (0, 1)),
     Form("tail", 5, True, ((1, int), (4, bytes)), plain_hash, (0,)),
     Form("pages", 8, True, ((1, int), (4, bytes)), plain_hash, (0,)),
     Form("vectors", 4, True, ((1, bytes), (2, bytes)), plain_hash, (0,)),

@@ -22,6 +22,7 @@ from holdfast.testing.selftest.outcome import Outcome, Progress, Tally, quiet
 
 AIMS: Final = (*KINDS, "any")
 SIZES: Final = (1, 2, 4, 8, 16, 32, 64)
+TRIES: Final = 20
 NEEDED: Final = 0.999
 JUDGED: Final = ("entries", "documents", "journal", "vectors", "words")
 Check = Callable[[Path], CheckReport]
@@ -96,11 +97,21 @@ def _damaged(original: Original, aim: str, chance: Random) -> tuple[bytes, set[i
         at = chance.randrange(len(original.data) - size)
     else:
         page = chance.choice(original.aims[aim])
-        at = (page - 1) * original.page_size + chance.randrange(original.page_size - size)
+        at = (page - 1) * original.page_size + _used_place(original, page, size, chance)
     data = bytearray(original.data)
     data[at : at + size] = chance.randbytes(size)
     first, last = at // original.page_size + 1, (at + size - 1) // original.page_size + 1
     return bytes(data), {first, last}
+
+
+def _used_place(original: Original, page: int, size: int, chance: Random) -> int:
+    """A place in a page where something stands, as far as a few tries find one: what is free changes nothing."""
+    start, at = (page - 1) * original.page_size, 0
+    for _ in range(TRIES):
+        at = chance.randrange(original.page_size - size)
+        if any(original.data[start + at : start + at + size]):
+            break
+    return at
 
 
 def _examine(
