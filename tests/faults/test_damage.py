@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+import subprocess
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -284,6 +285,41 @@ async def test_a_log_that_somebody_removed_leaves_what_was_moved_before(path: Pa
     assert (await left.load(Scope("acme", "notes", "carol"), Window())).entries == ()
     assert (await left.check()).ok
     await left.aclose()
+
+
+@pytest.fixture
+def sealed(path: Path, tmp_path: Path) -> Iterator[Path]:
+    """The memory in a folder that cannot be written, not even by root."""
+    folder = tmp_path / "sealed"
+    folder.mkdir()
+    (folder / "memory.db").write_bytes(path.read_bytes())
+    bound = ["mount", "--bind", str(folder), str(folder)]
+    if subprocess.run(bound, check=False, capture_output=True).returncode:
+        pytest.skip("needs the right to mount: permissions do not bind root")
+    sealing, opening = ["mount", "-o", "remount,ro,bind", str(folder)], ["umount", str(folder)]
+    subprocess.run(sealing, check=True)
+    yield folder / "memory.db"
+    subprocess.run(opening, check=True)
+
+
+async def test_a_folder_that_cannot_be_written_is_checked_read_and_repaired_elsewhere(
+    sealed: Path, tmp_path: Path
+) -> None:
+    assert check_file(sealed).ok
+    for readonly in (False, True):
+        with pytest.raises(HoldfastError) as caught:
+            await opened(sealed, readonly=readonly)
+        assert caught.value.hint
+    with pytest.raises(StoreFailed, match="could not be written"):
+        repair_file(sealed, sealed.with_name("repaired.db"))
+    assert repair_file(sealed, tmp_path / "repaired.db").complete
+
+
+async def test_a_newer_file_says_so(path: Path) -> None:
+    forge(path, "pragma user_version=99")
+    assert [finding.hint for finding in check_file(path).findings] == ["upgrade holdfast"]
+    with pytest.raises(StoreUnsupported, match="newer"):
+        await opened(path)
 
 
 def test_damaged_files_are_found_read_right_and_repaired(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from holdfast.model.chore import ChoreState
 from holdfast.ports.store import CheckReport, Finding
 from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import row_hash
-from holdfast.stores.sqlite.db import Column, Connection, Record, open_connection
+from holdfast.stores.sqlite.db import Column, Connection, Record, open_at_rest
 from holdfast.stores.sqlite.faults import UNREADABLE, named
 from holdfast.stores.sqlite.files import APPLICATION, put_away
 from holdfast.stores.sqlite.guards import chore_guarded, entry_hash, past_hash, plain_hash
@@ -97,7 +97,7 @@ def check_file(path: Path) -> CheckReport:
     """Check a file that need not be open, or not be possible to open, as a store."""
     if not path.is_file():
         raise StoreFailed(f"no such file: {path}", hint="give the path of a memory")
-    return check(path, lambda: open_connection(str(path), readonly=True, vfs=None), None)
+    return check(path, lambda: open_at_rest(path), None)
 
 
 def check(path: Path, connect: Callable[[], Connection], layout: Layout | None) -> CheckReport:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Protocol, TypeAlias, cast
 
 import apsw
@@ -73,6 +75,15 @@ def open_connection(path: str, *, readonly: bool, vfs: str | None) -> Connection
     """A bare connection to a file."""
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     return cast("Connection", apsw.Connection(path, flags=flags | apsw.SQLITE_OPEN_NOMUTEX, vfs=vfs))
+
+
+def open_at_rest(path: Path) -> Connection:
+    """A bare connection to read a file that nobody writes, from a folder that need not be writable."""
+    log = path.with_name(path.name + "-wal")
+    if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
+        return open_connection(str(path), readonly=True, vfs=None)
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX
+    return cast("Connection", apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=flags))
 
 
 def copy_file(source: Connection, target: str) -> None:

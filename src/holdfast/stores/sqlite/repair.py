@@ -87,7 +87,8 @@ def repair_file(source: Path, target: Path) -> RepairReport:
         ) from error
     finally:
         for suffix in ("", "-wal", "-shm", ".lock"):
-            part.with_name(part.name + suffix).unlink(missing_ok=True)
+            with suppress(OSError):  # a folder that cannot be written holds nothing to remove
+                part.with_name(part.name + suffix).unlink(missing_ok=True)
     return report
 
 
