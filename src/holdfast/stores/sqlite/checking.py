@@ -16,14 +16,13 @@ from typing import Final, cast
 import apsw
 
 from holdfast.errors import StoreFailed, StoreUnavailable
-from holdfast.model.chore import ChoreState
 from holdfast.ports.store import CheckReport, Finding
 from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import row_hash
 from holdfast.stores.sqlite.db import Column, Connection, Record, open_at_rest
 from holdfast.stores.sqlite.faults import UNREADABLE, named
 from holdfast.stores.sqlite.files import APPLICATION, put_away
-from holdfast.stores.sqlite.guards import chore_guarded, entry_hash, past_hash, plain_hash
+from holdfast.stores.sqlite.guards import chore_guarded, entry_hash, past_hash, plain_hash, possible_chore
 from holdfast.stores.sqlite.index_checks import (
     check_derived,
     check_past_words,
@@ -54,12 +53,12 @@ _RETURNED: Final = (
     "select e.id from tombstones t join entries e on e.id=t.id union all"
     " select d.id from tombstones t join documents d on d.id=t.id limit 10"
 )
+_COUNTED: Final = "select seq from sqlite_sequence where name='journal'"
 _SEQUENCES: Final = (
     "select s.name from sqlite_sequence s where s.seq < case s.name when 'past' then (select max(number) from past)"
     " when 'documents' then (select max(position) from documents) when 'journal' then (select max(cursor) from journal)"
     " else 0 end"
 )
-_STATES: Final = frozenset(str(state) for state in ChoreState)
 
 
 @dataclass(slots=True)
@@ -72,6 +71,7 @@ class Inspection:
     examined: dict[str, int] = field(default_factory=dict[str, int])
     findings: list[Finding] = field(default_factory=list[Finding])
     merges: Counter[str] = field(default_factory=Counter[str])
+    changes: set[Column] = field(default_factory=set[Column])
     whole_journal: bool = True
     dimensions: int | None = None
 
@@ -200,9 +200,12 @@ def _check_journal(inspection: Inspection) -> None:
     for row in _guarded(inspection, "journal", _JOURNAL, lambda row: row_hash(*row[1:]), 1):
         inspection.whole_journal = inspection.whole_journal and row[0] == cursor + 1
         cursor = cast("int", row[0])
+        inspection.changes.add(row[1])
         for part in cast("str", row[5]).split():
             if part[0] == "m":
                 inspection.merges[part[1:33]] += 1
+    counted = inspection.connection.execute(_COUNTED).fetchone()
+    inspection.whole_journal = inspection.whole_journal and (0 if counted is None else counted[0]) == cursor
 
 
 def _check_entries(inspection: Inspection) -> None:
@@ -270,9 +273,10 @@ def _check_documents(inspection: Inspection) -> None:
 
 def _check_chores(inspection: Inspection) -> None:
     for row in _guarded(inspection, "chores", _CHORES, lambda row: row_hash(*chore_guarded(row))):
-        numbers = (row[8], row[10], row[11])
-        if row[7] not in _STATES or not all(isinstance(number, int) for number in numbers):
+        if not possible_chore(row):
             inspection.find("chores", f"{named(row[0])} is in no state that there is")
+        elif inspection.whole_journal and row[16] not in inspection.changes:
+            inspection.find("chores", f"{named(row[0])} was changed by nothing that the journal knows")
 
 
 _LOOKS: Final[Sequence[tuple[str, Callable[[Inspection], None]]]] = (

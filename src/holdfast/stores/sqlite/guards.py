@@ -12,12 +12,15 @@ from hashlib import blake2b
 from marshal import dumps
 from typing import Final, cast
 
+from holdfast.model.chore import ChoreState
 from holdfast.stores.sqlite.codec import row_hash
 from holdfast.stores.sqlite.db import Column, Connection, Cursor, Record
 from holdfast.stores.sqlite.faults import Spoilt
 
 REMEMBERED: Final = 1 << 15
 """How many guards a reader remembers: 256 KiB, for four million entries in whole pages."""
+_STATES: Final = frozenset(str(state) for state in ChoreState)
+_FAR: Final = 1 << 62
 _PAGE: Final = "select first, last, count, terms, rows, lengths, chunks, hash from pages where first=?"
 _VECTORS: Final = "select first, data, scales, hash from vectors where first=?"
 _TAIL: Final = "select row, length, vectors, scales, hash from tail where row=?"
@@ -51,6 +54,23 @@ def chore_hash(*columns: Column) -> bytes:
 def chore_guarded(record: Record) -> Record:
     """What the guard of a chore covers, from ``columns.CHORE``: what never changes while it is done."""
     return *record[:7], record[9], record[15]
+
+
+def possible_chore(record: Record) -> bool:
+    """Whether what is not guarded of a chore, from ``columns.CHORE``, can be as it is."""
+    state, attempts, most, due, token, until, worker, error = record[7:15]
+    return (
+        state in _STATES
+        and isinstance(attempts, int)
+        and isinstance(token, int)
+        and isinstance(due, int)
+        and 0 <= attempts <= cast("int", most)
+        and attempts <= token
+        and abs(due) < _FAR
+        and (isinstance(until, int) if state == "leased" else until is None)
+        and isinstance(worker, str | None)
+        and isinstance(error, str | None)
+    )
 
 
 def whole_entry(record: Record) -> Record:

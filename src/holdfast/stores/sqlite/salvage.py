@@ -161,8 +161,12 @@ class Salvage:
 
     @property
     def whole_journal(self) -> bool:
-        """Whether every change since the first is there."""
-        return [row[0] for row in self.of("journal")] == list(range(1, len(self.rows["journal"]) + 1))
+        """Whether every change since the first is there: none is left out, and none is only referred to."""
+        changes = {row[1] for row in self.rows["journal"].values()}
+        referred = (("entries", 15), ("past", 16), ("documents", 13), ("chores", 16))
+        return [row[0] for row in self.of("journal")] == list(range(1, len(changes) + 1)) and all(
+            row[at] in changes for table, at in referred for row in self.rows[table].values()
+        )
 
     def merges(self) -> Counter[str]:
         """How often each entry was seen again."""

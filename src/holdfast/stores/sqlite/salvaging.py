@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, cast
 
-from holdfast.model.chore import ChoreState
 from holdfast.rules.words import index_terms
 from holdfast.stores.sqlite.codec import origin_of, row_hash
 from holdfast.stores.sqlite.db import Column, Connection, Record
+from holdfast.stores.sqlite.guards import possible_chore
 from holdfast.stores.sqlite.layout import DEFAULT
 from holdfast.stores.sqlite.pages import Slot, rows_of, seal, slots_in
 from holdfast.stores.sqlite.reindex import make_words_anew
@@ -28,11 +28,15 @@ _PUTS: Final = {
     "unsettled": "insert or ignore into unsettled values(?,?,?)",
     "backups": "insert or ignore into backups values(?,?)",
 }
+_BEGIN_TO_COUNT: Final = (
+    "insert into sqlite_sequence(name, seq)"
+    " select 'journal', 0 where not exists(select 1 from sqlite_sequence where name='journal')"
+)
+_LEAVE_A_GAP: Final = "update sqlite_sequence set seq=seq+1 where name='journal'"
 _PUT_META: Final = "insert or replace into meta values(?,?)"
 _PUT_BANK: Final = "insert or ignore into banks values(?,?,?,?,?)"
 _PUT_KEY: Final = "insert or ignore into keys values(?,?,?,?,?,?,?)"
 _DERIVED: Final = "insert or ignore into derived values(?,?,?)"
-_STATES: Final = frozenset(str(state) for state in ChoreState)
 Place = tuple[int, int]
 """The numbers of a bank and of a range of a key."""
 
@@ -50,6 +54,9 @@ def write_salvage(connection: Connection, salvage: Salvage) -> None:
         connection.executemany(_PUTS[table], salvage.of(table))
     for table in ("idempotency", "tombstones", "spent", "unsettled", "backups"):
         connection.executemany(_PUTS[table], salvage.loose[table])
+    if not salvage.whole_journal:  # the counter tells that something is missing, also at the end
+        connection.execute(_BEGIN_TO_COUNT)
+        connection.execute(_LEAVE_A_GAP)
     _write_places(connection, salvage)
     _write_slots(connection, salvage)
     _write_derived(connection, salvage)
@@ -77,8 +84,7 @@ def _count_anew(salvage: Salvage) -> None:
                 possible = told if table == "entries" else min(possible, told)
             salvage.rows[table][name] = (*row[:seen_at], possible, *row[seen_at + 1 :])
     for name, row in salvage.rows["chores"].items():
-        numbers = (row[8], row[10], row[11])
-        if row[7] not in _STATES or not all(isinstance(number, int) for number in numbers):
+        if not possible_chore(row):
             salvage.rows["chores"][name] = (
                 *row[:7],
                 "queued",
