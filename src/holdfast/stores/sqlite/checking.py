@@ -15,12 +15,12 @@ from typing import Final, cast
 
 import apsw
 
-from holdfast.errors import StoreFailed, StoreUnavailable
+from holdfast.errors import StoreDamaged, StoreFailed, StoreUnsupported
 from holdfast.ports.store import CheckReport, Finding
 from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import row_hash
 from holdfast.stores.sqlite.db import Column, Connection, Record, open_at_rest
-from holdfast.stores.sqlite.faults import UNREADABLE, named
+from holdfast.stores.sqlite.faults import DAMAGE, UNREADABLE, named, read_error
 from holdfast.stores.sqlite.files import APPLICATION, put_away
 from holdfast.stores.sqlite.guards import chore_guarded, entry_hash, past_hash, plain_hash, possible_chore
 from holdfast.stores.sqlite.index_checks import (
@@ -61,6 +61,10 @@ _SEQUENCES: Final = (
 )
 
 
+_FINDINGS: Final = (*DAMAGE, StoreDamaged, StoreUnsupported, AttributeError, *UNREADABLE)
+"""What a damaged file comes to. A disk that refuses to read is something else: that is raised."""
+
+
 @dataclass(slots=True)
 class Inspection:
     """A check under way: what it looked at, and what it found."""
@@ -84,7 +88,7 @@ class Inspection:
         """Whatever cannot be read meanwhile is a finding."""
         try:
             yield
-        except (apsw.Error, StoreUnavailable, AttributeError, *UNREADABLE) as error:
+        except _FINDINGS as error:
             self.find(where, f"cannot be read: {' '.join(str(error).split()) or type(error).__name__}")
 
 
@@ -97,7 +101,10 @@ def check_file(path: Path) -> CheckReport:
     """Check a file that need not be open, or not be possible to open, as a store."""
     if not path.is_file():
         raise StoreFailed(f"no such file: {path}", hint="give the path of a memory")
-    return check(path, lambda: open_at_rest(path), None)
+    try:
+        return check(path, lambda: open_at_rest(path), None)
+    except apsw.Error as error:
+        raise read_error(path, error) or error from error
 
 
 def check(path: Path, connect: Callable[[], Connection], layout: Layout | None) -> CheckReport:
@@ -106,7 +113,7 @@ def check(path: Path, connect: Callable[[], Connection], layout: Layout | None) 
     try:
         connection = connect()
         return _checked(path, connection, layout)
-    except (apsw.Error, StoreUnavailable, AttributeError, *UNREADABLE) as error:
+    except _FINDINGS as error:
         what = f"cannot be read: {' '.join(str(error).split()) or type(error).__name__}"
         return CheckReport({}, (Finding("file", what, repair_step(path)),))
     finally:
