@@ -271,8 +271,9 @@ class Ledger:
             self._record(work)
         except BaseException:
             self._pending = Pending()
-            self.connection.execute("rollback to batch")
-            self.connection.execute("release batch")
+            if self.connection.in_transaction:  # a broken disk has taken the whole transaction back already
+                self.connection.execute("rollback to batch")
+                self.connection.execute("release batch")
             last_at = self._last_at
             self.drop_memory()
             self._last_at = last_at
