@@ -9,9 +9,9 @@ from typing import Final, cast
 
 import apsw
 
-from holdfast.errors import EmbedderMismatch, StoreFailed, StoreReadOnly, StoreUnsupported
+from holdfast.errors import EmbedderMismatch, HoldfastError, StoreFailed, StoreReadOnly, StoreUnsupported
 from holdfast.stores.sqlite.db import Connection, open_connection
-from holdfast.stores.sqlite.faults import failed
+from holdfast.stores.sqlite.faults import DAMAGE, UNREADABLE, Spoilt, damaged, failed, read_error
 from holdfast.stores.sqlite.heads import APPLICATION
 from holdfast.stores.sqlite.layout import Layout
 from holdfast.stores.sqlite.migrations import SCHEMA, migrate
@@ -108,15 +108,24 @@ def connect(path: Path, *, readonly: bool, vfs: str | None = None, tuning: Tunin
     return connection
 
 
-def cannot_open(path: Path, error: apsw.Error) -> StoreUnsupported | StoreFailed | StoreReadOnly:
+def cannot_open(path: Path, error: apsw.Error) -> HoldfastError:
     """The typed error for a file that SQLite will not open."""
     if isinstance(error, apsw.NotADBError):
-        return StoreUnsupported(
-            f"{path} is not a holdfast file", code="not_a_store", hint="give another path"
-        )
+        return _foreign(path)
+    if isinstance(error, DAMAGE):
+        return damaged(path, error)
     if isinstance(error, apsw.ReadOnlyError):
         return StoreReadOnly(f"{path} cannot be written", hint="open it with ?mode=ro")
     return failed(f"{path} cannot be opened", error, hint="check that the folder exists and may be written")
+
+
+def _foreign(path: Path) -> StoreUnsupported:
+    """The error for a file without the marks of a memory: it never was one, is empty, or its first bytes are lost."""
+    return StoreUnsupported(
+        f"{path} is not a holdfast file",
+        code="not_a_store",
+        hint=f"give another path; if it was a memory once: holdfast repair {path}",
+    )
 
 
 def put_away(connection: Connection | None) -> None:
@@ -145,9 +154,7 @@ def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout,
                     _in_transaction(connection, lambda: make_words_anew(connection, layout))
             return
         if readonly or application or tables:
-            raise StoreUnsupported(
-                f"{path} is not a holdfast file", code="not_a_store", hint="give another path"
-            )
+            raise _foreign(path)
         with lock.held():
             _use_log(connection, path)
             _in_transaction(connection, lambda: _create(connection, layout))
@@ -158,6 +165,8 @@ def prepare(connection: Connection, path: Path, lock: WriteLock, layout: Layout,
         raise StoreFailed(
             f"{path} cannot be brought up to date: {error}", hint="check the disk, then open it again"
         ) from error
+    except (Spoilt, *UNREADABLE) as error:
+        raise read_error(path, error) or error from error
 
 
 def _use_log(connection: Connection, path: Path) -> None:

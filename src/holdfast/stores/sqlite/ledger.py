@@ -40,14 +40,17 @@ from holdfast.stores.sqlite import quotas
 from holdfast.stores.sqlite.codec import origin_column, placed_of, placed_text, row_hash, steps_text
 from holdfast.stores.sqlite.db import Connection, Record
 from holdfast.stores.sqlite.faults import IdTaken
+from holdfast.stores.sqlite.guards import entry_hash, whole_change
 from holdfast.stores.sqlite.layout import KeyRange, Layout
 from holdfast.stores.sqlite.pages import Slot, seal, write_tail
-from holdfast.stores.sqlite.places import Names, bank_number, hidden_name
+from holdfast.stores.sqlite.places import Names, bank_number, hidden_name, key_ranges
 from holdfast.stores.sqlite.prepared import Bodies, Body
 from holdfast.stores.sqlite.quotas import Meter, meters, size_of
 from holdfast.stores.sqlite.word_rows import add_words, drop_words, waiting
 
-_LAST_AT: Final = "select at from journal order by cursor desc limit 1"
+_LAST: Final = (
+    "select cursor, id, space, at, origin, steps, undoes, hash from journal order by cursor desc limit 1"
+)
 _DIMENSIONS: Final = "select value from meta where name='dimensions'"
 _SET_DIMENSIONS: Final = "insert into meta values('dimensions', ?)"
 _SALT: Final = "select value from meta where name='salt'"
@@ -66,7 +69,6 @@ _TAIL_COUNT: Final = "select count(*) from tail where row between ? and ?"
 _KEY: Final = (
     "select number, base, high, disordered from keys where bank=? and key=? order by base desc limit 1"
 )
-_KEY_LOWS: Final = "select number, base from keys where bank=? and key=? order by base"
 _PUT_BANK: Final = "insert into banks values(?,?,?,0,?)"
 _NEXT_BANK: Final = "select coalesce(max(bank)+1, 1) from banks"
 _NEXT_KEY: Final = "update banks set next_key=next_key+1 where bank=? returning next_key-1"
@@ -286,8 +288,9 @@ class Ledger:
             self._record(work, meter)
         except BaseException:
             self._pending = Pending()
-            self.connection.execute("rollback to batch")
-            self.connection.execute("release batch")
+            if self.connection.in_transaction:  # a broken disk has taken the whole transaction back already
+                self.connection.execute("rollback to batch")
+                self.connection.execute("release batch")
             last_at = self._last_at
             self.drop_memory()
             self._last_at = last_at
@@ -481,8 +484,8 @@ class Ledger:
 
     def _recorded_at(self, at_us: int) -> int:
         if self._last_at is None:
-            found = self.connection.execute(_LAST_AT).fetchone()
-            self._last_at = -1 if found is None else cast("int", found[0])
+            found = self.connection.execute(_LAST).fetchone()
+            self._last_at = -1 if found is None else cast("int", whole_change(found)[3])
         return max(at_us, self._last_at + 1)
 
     def check_dimensions(self, sizes: frozenset[int], *, gathering: bool = False) -> None:
@@ -524,10 +527,7 @@ class Ledger:
         if found is None:
             return self._new_place(bank, place.key, number=number)
         high, disordered = cast("tuple[int, int]", found[2:])
-        ranges = [
-            KeyRange(*self.layout.key_rows(bank, cast("int", low)), cast("int", base))
-            for low, base in self.connection.execute(_KEY_LOWS, (bank, place.key))
-        ]
+        ranges = key_ranges(self.connection, self.layout, bank, place.key)
         kept = ranges[-1]
         last = cast("int", self.connection.execute(_LAST_ROW, (kept.low, kept.high)).get)
         seq = max(high, kept.seq_of(last) if last else kept.base)
@@ -588,11 +588,6 @@ class Ledger:
         if self._salt is None:
             self._salt = cast("bytes", self.connection.execute(_SALT).get)
         return self._salt
-
-
-def entry_hash(record: Record) -> bytes:
-    """The guard of an entry's row: of everything but ``seen``."""
-    return row_hash(*record[:16], record[17])
 
 
 def idempotency_name(space: str, idempotency: Idempotency) -> bytes:

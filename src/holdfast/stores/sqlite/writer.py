@@ -25,7 +25,7 @@ from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed
 from holdfast.model.batch import Append, Batch, Commit
 from holdfast.model.forget import Receipt
 from holdfast.stores.sqlite.db import Connection
-from holdfast.stores.sqlite.faults import IdTaken, failed
+from holdfast.stores.sqlite.faults import DAMAGE, UNREADABLE, IdTaken, damaged, failed, read_error
 from holdfast.stores.sqlite.files import put_away
 from holdfast.stores.sqlite.scrub import SAMPLES, finish, rewrite_pages
 from holdfast.stores.sqlite.tuning import PROMISED, Tuning
@@ -443,7 +443,7 @@ class Writer:
             except IdTaken:
                 raise
             except HoldfastError as error:
-                request.error = error
+                request.error = read_error(self._path, error)
         ledger.flush()
         self._tell_owed()
         ledger.commit()
@@ -468,7 +468,7 @@ class Writer:
                     ledger.commit()
         except HoldfastError as error:
             self._take_back()
-            request.error = error
+            request.error = read_error(self._path, error)
         except Exception as error:  # noqa: BLE001 - as in _guarded
             self._give_up([request], error)
 
@@ -494,8 +494,8 @@ class Writer:
         """
         self._discard()
         failure: HoldfastError
-        if isinstance(error, HoldfastError):
-            failure = error
+        if isinstance(error, (HoldfastError, *DAMAGE, *UNREADABLE)):
+            failure = read_error(self._path, error) or damaged(self._path, error)
         elif isinstance(error, apsw.BusyError):
             failure = StoreBusy(
                 f"{self._path} is locked by another program", hint="nothing was written; try again later"
