@@ -144,6 +144,8 @@ def lease(
     limit: int,
 ) -> list[Chore]:
     """Take due chores, oldest first, one of each place; inside the open transaction."""
+    if limit < 1:
+        return []
     connection.execute(_USED_UP, (now_us,))
     asked = (now_us, None if kinds is None else dump_json(list(kinds)))
     busy = set(connection.execute(_BUSY, (now_us,)))

@@ -154,7 +154,10 @@ def write_new(ledger: Ledger, work: Work, ref: DocumentRef, identifier: bytes, v
     names = name_columns(work.batch.space, ref)
     written = (1, value, None, origin_column(work.batch.origin), work.at, None, work.change)
     guard = document_hash(identifier, *names, *written)
-    ledger.connection.execute(_PUT, (identifier, *names, *written, guard))
+    try:
+        ledger.connection.execute(_PUT, (identifier, *names, *written, guard))
+    except apsw.ConstraintError as error:
+        raise AlreadyExists(f"the change {identifier.hex()} exists already", hint="make a new id") from error
 
 
 def _identity(ledger: Ledger, space: str, operation: Put, row: Record | None, now: int) -> tuple[bytes, int]:

@@ -67,7 +67,7 @@ _TOMBSTONE: Final = "insert or ignore into tombstones values(?,?,?,?)"
 _FORGOTTEN: Final = "insert or replace into forgotten values(?,?,?)"
 _SET_ORIGIN: Final = "update entries set origin=?, hash=? where row=?"
 _SET_PAST_ORIGIN: Final = "update past set origin=?, hash=? where number=?"
-_HIDDEN_BY: Final = "select distinct id from past where by_entry=? and reason='hidden'"
+_HIDDEN_BY: Final = "select distinct id, row from past where by_entry=? and reason='hidden'"
 _NEWEST: Final = "select by_entry, reason from past where id=? order by version desc limit 1"
 _CHORES: Final = "select " + columns.CHORE + ", hash from chores where space=?"
 _CLEAR_CHORE: Final = (
@@ -117,7 +117,7 @@ def forget(ledger: Ledger, work: Work, operation: Forget) -> None:
     _take_along(ledger, taken, entries, documents)
     gone = frozenset(name.hex() for name in (*entries, *documents))
     heads = {doomed.place: ledger.place(space, doomed.place, number=False).seq for doomed in entries.values()}
-    returning = _returning(ledger, entries)
+    returning = _returning(ledger, space, entries)
     steps = [(name.hex(), doomed.last) for name, doomed in entries.items()]
     steps += [(name.hex(), version) for name, version in documents.items()]
     work.steps += [Step("forget", reference, version, 0) for reference, version in sorted(steps)]
@@ -256,13 +256,15 @@ def _last_version(ledger: Ledger, name: bytes) -> int:
 
 def _derived_from(ledger: Ledger, space: str, wave: frozenset[str]) -> Iterable[Derived]:
     seen: set[bytes] = set()
+    wanted = wave.intersection
     for source in sorted(wave):
         for name, is_document in ledger.connection.execute(_DERIVED, (bytes.fromhex(source),)).fetchall():
             if name in seen:
                 continue
             seen.add(cast("bytes", name))
             found = _derived(ledger, space, cast("bytes", name), is_document=bool(is_document))
-            if found is not None:
+            # Versions that named a source may be kept no longer.
+            if found is not None and wanted(found.sources):
                 yield found
 
 
@@ -270,10 +272,9 @@ def _derived(ledger: Ledger, space: str, name: bytes, *, is_document: bool) -> D
     if is_document:
         rows = _documents(ledger, _DOCUMENT_BY_ID, _VERSION_BY_ID, (name,))
         kept = [row for row in rows if row[2] == space and row[5] != "receipt"]
+        named = frozenset(source for row in kept for source in origin_of(row[10]).sources)
         return (
-            Derived(name.hex(), frozenset(), is_document=True, is_summary=False, method="stated")
-            if kept
-            else None
+            Derived(name.hex(), named, is_document=True, is_summary=False, method="stated") if kept else None
         )
     rows = [*_current(ledger, _ENTRY_BY_ID, (name,)), *_past(ledger, _PAST_BY_ID, (name,))]
     if not rows or ledger.names.of_row(ledger.connection, cast("int", rows[0][0]))[0] != space:
@@ -301,11 +302,13 @@ def _take_along(
             documents[name] = _last_version(ledger, name)
 
 
-def _returning(ledger: Ledger, entries: dict[bytes, Doomed]) -> list[str]:
-    """Entries hidden by an erased summary, and by nothing since."""
+def _returning(ledger: Ledger, space: str, entries: dict[bytes, Doomed]) -> list[str]:
+    """Entries of the space hidden by an erased summary, and by nothing since."""
     found: set[str] = set()
     for name in entries:
-        for (hidden,) in ledger.connection.execute(_HIDDEN_BY, (name,)).fetchall():
+        for hidden, row in ledger.connection.execute(_HIDDEN_BY, (name,)).fetchall():
+            if ledger.names.of_row(ledger.connection, cast("int", row))[0] != space:
+                continue
             if hidden in entries or ledger.connection.execute(_ENTRY_BY_ID, (hidden,)).fetchone() is not None:
                 continue
             newest = ledger.connection.execute(_NEWEST, (hidden,)).fetchone()

@@ -59,7 +59,7 @@ _PUT_JOURNAL: Final = "insert into journal(id, space, at, origin, steps, undoes,
 _PUT_DERIVED: Final = "insert or ignore into derived values(?,?,?)"
 _PUT_IDEMPOTENCY: Final = "insert into idempotency values(?,?,?,?,?,?)"
 _IDEMPOTENCY: Final = "select digest, change, at, placed from idempotency where name=?"
-_DIGEST: Final = "select id from entries where digest=? and row between ? and ? and (expires is null or expires>=?) limit 1"
+_DIGEST: Final = "select id from entries where digest=? and row between ? and ? and (expires is null or expires>=?) order by row limit 1"
 _LAST_ROW: Final = (
     "select max(coalesce((select max(row) from entries where row between ?1 and ?2), 0),"
     " coalesce((select max(row) from past where row between ?1 and ?2), 0))"

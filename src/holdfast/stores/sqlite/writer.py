@@ -27,7 +27,7 @@ from holdfast.model.forget import Receipt
 from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.faults import DAMAGE, UNREADABLE, IdTaken, damaged, failed, read_error
 from holdfast.stores.sqlite.files import put_away
-from holdfast.stores.sqlite.scrub import SAMPLES, finish, rewrite_pages
+from holdfast.stores.sqlite.scrub import SAMPLES, UNSETTLED, finish, rewrite_pages
 from holdfast.stores.sqlite.tuning import PROMISED, Tuning
 from holdfast.stores.sqlite.write_lock import WriteLock
 
@@ -381,6 +381,10 @@ class Writer:
         except StoreBusy as error:
             for request in requests:
                 request.error = error
+        except apsw.ConstraintError as error:  # one of them, and no fault of the disk
+            if self._spoilt(requests):
+                return False
+            self._give_up(requests, error)
         except apsw.Error as error:
             self._give_up(requests, error)
         except Exception as error:  # noqa: BLE001 - the boundary of this thread: a fault reaches its caller
@@ -417,6 +421,8 @@ class Writer:
     def _transact(self, requests: list[Request]) -> None:
         """A transaction under every lock. Who is owed an answer is told before anybody is waited for."""
         ledger = self._own_ledger()
+        if self._owed and not all(map(_brief, requests)):
+            self._tell_owed()
         if not self.turn.acquire(blocking=False):
             self._tell_owed()
             self.turn.acquire()
@@ -548,7 +554,8 @@ class Writer:
         samples = list(chain.from_iterable(ledger.samples.values()))[:SAMPLES]
         if not finish(ledger.connection, self._path, samples, SETTLE_STEP_MS, self._tuning.busy_ms):
             return False
-        ledger.samples.clear()
+        waiting = {cast("bytes", name).hex() for (name,) in ledger.connection.execute(UNSETTLED)}
+        ledger.samples = {name: kept for name, kept in ledger.samples.items() if name in waiting}
         self._wal_pages = 0
         return True
 
@@ -567,6 +574,8 @@ class Writer:
                     hint="let it finish, then settle again",
                 )
             await asyncio.sleep(SETTLE_STEP_MS / 1000)
+            # Once more, if that looked for what was erased and found it; else this does nothing.
+            await self._bare(lambda ledger: rewrite_pages(ledger.connection))
 
     async def _bare(self, job: Callable[[Ledger], T]) -> T:
         """Run a job under the lock, outside of a transaction."""
