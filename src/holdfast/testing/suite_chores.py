@@ -238,6 +238,15 @@ class ChoreLaws(Ground):
         left = await store.chores(in_space(), kinds=("digest", "extract"), states=live, limit=1)
         assert [chore.id for chore in left] == digests[1:2]
 
+    async def test_a_run_beyond_the_last_is_nothing_that_a_check_minds(self, bench: Bench) -> None:
+        """A chore whose last run failed may be made due again all the same; a check takes that as it is."""
+        chore = await bench.enqueue(max_attempts=1)
+        await bench.lease()
+        await bench.commit(Fail(chore, 1, "no", bench.clock.now_us()))
+        (again,) = await bench.lease()
+        assert again.attempts == 2
+        assert (await bench.store.check()).ok
+
     async def test_none_are_leased_when_none_are_asked_for(self, bench: Bench) -> None:
         """A lease with the limit 0 takes nothing."""
         await bench.enqueue()

@@ -58,14 +58,13 @@ def chore_guarded(record: Record) -> Record:
 
 def possible_chore(record: Record) -> bool:
     """Whether what is not guarded of a chore, from ``columns.CHORE``, can be as it is."""
-    state, attempts, most, due, token, until, worker, error = record[7:15]
+    state, attempts, _, due, token, until, worker, error = record[7:15]
     return (
         state in _STATES
         and isinstance(attempts, int)
         and isinstance(token, int)
         and isinstance(due, int)
-        and 0 <= attempts <= cast("int", most)
-        and attempts <= token
+        and 0 <= attempts <= token  # more than its most: a run that failed may be given one more
         and abs(due) < _FAR
         and (isinstance(until, int) if state == "leased" else until is None)
         and isinstance(worker, str | None)
