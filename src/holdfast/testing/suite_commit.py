@@ -469,6 +469,17 @@ class IdempotencyLaws(Ground):
         assert all(isinstance(one, Commit) for one in done)
         assert len(await bench.texts()) == 20
 
+    @pytest.mark.parametrize("before", range(5))
+    async def test_equal_entries_of_one_batch_are_one(self, bench: Bench, before: int) -> None:
+        """Of equal entries of one batch the first is kept, wherever its place is full and whatever else is done."""
+        stays = await bench.add("stays", key=OTHER_KEY)
+        for number in range(before):
+            await bench.add(f"text {number}")
+        appends = [bench.make.append("equal", digest=b"d") for _ in range(2)]
+        commit = await bench.commit(Retire(stays, Reason.DELETED), *appends)
+        assert [placed.duplicate for placed in commit.placed[1:]] == [False, True]
+        assert commit.placed[1].id == commit.placed[2].id
+
     async def test_an_equal_entry_is_kept_once_more_by_the_first(self, bench: Bench) -> None:
         """Of two equal entries the one that came first is seen again, whichever was restored last."""
         first = await bench.add(digest=b"d")

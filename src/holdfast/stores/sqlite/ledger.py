@@ -334,6 +334,10 @@ class Ledger:
             row, identifier, 1, *columns, work.at, body.expires, work.change, 1, operation.digest,
         )  # fmt: skip
         pending.entries.append((*record, entry_hash(record)))
+        if (
+            operation.digest is not None
+        ):  # now that it is gathered: a second range writes what was gathered before
+            pending.digests.add((id(state), operation.digest))
         pending.words.append((row, body.words))
         if not state.fresh:
             pending.places.append(state)
@@ -360,7 +364,6 @@ class Ledger:
                 self._check_unknown(bytes.fromhex(operation.draft.id))
                 self._operations.merge(self, work, operation, cast("bytes", found[0]))
                 return True
-        self._pending.digests.add(mark)
         return False
 
     def flush(self) -> None:
