@@ -590,3 +590,20 @@ class ErasureLaws(Ground):
         document = await bench.document(ref)
         assert document is not None
         assert document.value == "written by hand 24"
+
+    async def test_a_source_that_another_space_erased_is_nothing_that_a_check_minds(
+        self, bench: Bench
+    ) -> None:
+        """An entry may name an id of another space as its source; when that is erased there, this one is whole."""
+        theirs = await bench.add("theirs", space=OTHER_SPACE)
+        mine = await bench.add("mine", origin=from_sources(theirs))
+        await bench.forget(Selector(ids=(theirs,)), space=OTHER_SPACE)
+        assert (await bench.entry(mine)).origin.sources == (theirs,)
+        assert (await bench.store.check()).ok
+
+    async def test_a_key_that_has_counted_far_is_whole(self, bench: Bench) -> None:
+        """A key of which some entries are forgotten passes its check, however many ranges it fills."""
+        added = [await bench.add(f"text {number}") for number in range(8)]
+        await bench.forget(Selector(ids=tuple(added[1:7])))
+        report = await bench.store.check()
+        assert report.ok, report.findings

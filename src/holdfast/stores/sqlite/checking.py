@@ -53,6 +53,7 @@ _QUOTAS: Final = "select space, bytes, used, hash from quotas"
 _BANKS: Final = "select bank, space, name, next_key, hash from banks"
 _KEYS: Final = "select bank, number, key, base, high, disordered, hash from keys"
 _KEY: Final = "select disordered from keys where bank=? and number=?"
+_LAST_BASE: Final = "select max(base) from keys where bank=? and key=?"
 _HAS_VECTORS: Final = "select 1 from vectors where first=?"
 _LAST_KEY: Final = "select coalesce(max(number), -1) from keys where bank=?"
 _RETURNED: Final = (
@@ -198,11 +199,12 @@ def _check_banks(inspection: Inspection) -> None:
 
 
 def _check_keys(inspection: Inspection) -> None:
-    for bank, number, _, base, high, disordered, _ in _guarded(
+    for bank, number, key, base, high, disordered, _ in _guarded(
         inspection, "keys", _KEYS, lambda row: row_hash(*row[:4]), 1
     ):
         at = f"{bank!r}/{number!r}"
-        if not isinstance(high, int) or not 0 <= high - cast("int", base) <= inspection.layout.range_size:
+        last = cast("int", inspection.connection.execute(_LAST_BASE, (bank, key)).get)
+        if not isinstance(high, int) or not cast("int", base) <= high <= last + inspection.layout.range_size:
             inspection.find("keys", f"{at} has counted to {high!r}")
         if disordered not in (0, 1):
             inspection.find("keys", f"{at} has the order {disordered!r}")
