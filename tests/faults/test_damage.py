@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast.errors import AlreadyExists, HoldfastError, StoreDamaged, StoreFailed, StoreUnsupported
 from holdfast.model.batch import Forget
 from holdfast.model.entry import Quantised
@@ -194,6 +195,38 @@ def test_a_repair_of_a_whole_file_keeps_everything(path: Path, tmp_path: Path) -
     report = repair_file(path, tmp_path / "repaired.db")
     assert report.complete, report
     assert records(path) == records(tmp_path / "repaired.db")
+
+
+SMALL = (
+    "select * from tombstones",
+    "select * from spent",
+    "select * from forgotten",
+    "select * from quotas",
+    "select * from idempotency",
+)
+
+
+async def test_a_repair_keeps_what_a_memory_knows_beside_its_records(tmp_path: Path) -> None:
+    path, target = tmp_path / "memory.db", tmp_path / "repaired.db"
+    async with holdfast.open(path, worker="manual") as hf:
+        bank = await hf.banks.create("notes", kind="general")
+        await bank.add("Alice prefers tea", key="alice", idempotency_key="once")
+        await bank.add("Bob prefers milk", key="bob")
+        await hf.space().limit(100_000)
+        await hf.forget(subject="alice")
+        used = await hf.space().usage()
+    report = repair_file(path, target)
+    assert report.complete, report
+    assert check_file(target).findings == ()
+    before, after = (open_connection(str(file), readonly=True, vfs=None) for file in (path, target))
+    for rows in SMALL:
+        held = before.execute(rows).fetchall()
+        assert held
+        assert after.execute(rows).fetchall() == held
+    before.close()
+    after.close()
+    async with holdfast.open(target, worker="manual") as hf:
+        assert await hf.space().usage() == used
 
 
 async def test_a_file_without_its_header_is_repaired(path: Path, tmp_path: Path) -> None:

@@ -61,8 +61,9 @@ def repair(file: File = None, *, to: To = None, as_json: Json = False) -> None:
         raise typer.Exit(0 if report.complete else 1)
     say(f"{'kind':20}{'kept':>10}{'lost':>10}")
     for kind in sorted({*report.kept, *report.lost}):
-        lost = report.lost.get(kind, 0)
-        say(f"{kind:20}{report.kept.get(kind, 0):>10}{lost:>10}", good=None if not lost else False)
+        kept, lost = report.kept.get(kind, 0), report.lost.get(kind, 0)
+        if kept or lost:
+            say(f"{kind:20}{kept:>10}{lost:>10}", good=None if not lost else False)
     for kind, ids in report.lost_ids.items():
         say(f"lost of {kind}: {', '.join(ids[:20])}{' and more' if len(ids) > 20 else ''}")
     for note in report.notes:

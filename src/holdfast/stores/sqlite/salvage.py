@@ -117,7 +117,13 @@ class Salvage:
             self._take_loose(raw.columns)
 
     def _take_guarded(self, row: Record, *, rowid: bool) -> None:
-        forms = [form for form in FORMS if form.columns == len(row) and form.rowid == rowid]
+        forms = [
+            form
+            for form in FORMS
+            if form.columns == len(row)
+            and form.rowid == rowid
+            and all(isinstance(row[at], kind) for at, kind in form.types)
+        ]
         for form in forms:
             name = tuple(row[at] for at in form.name)
             if form.guard(row[:-1]) == row[-1]:
@@ -126,8 +132,7 @@ class Salvage:
                     self.rows[form.table][name] = row
                 return
         for form in forms:
-            if all(isinstance(row[at], kind) for at, kind in form.types):
-                self.hit[form.table].add(tuple(row[at] for at in form.name))
+            self.hit[form.table].add(tuple(row[at] for at in form.name))
 
     def _take_loose(self, row: Record) -> None:
         if len(row) == 2 and isinstance(row[0], str) and row[0] in META and isinstance(row[1], META[row[0]]):
