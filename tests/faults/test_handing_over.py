@@ -220,7 +220,7 @@ async def test_a_lone_caller_commits_on_his_own_thread_and_one_in_company_does_n
         commit(ledger)
 
     monkeypatch.setattr(Ledger, "commit", noted)
-    monkeypatch.setattr("holdfast.stores.sqlite.writer.SWIFT_SECONDS", 60.0)
+    monkeypatch.setattr("holdfast.stores.sqlite.handing_over.SWIFT_SECONDS", 60.0)
     store = await SqliteStore.open(tmp_path / "m.db", clock=WallClock())
     for number in range(3):
         await store.commit(make_batch(f"text {number}"))
@@ -245,9 +245,9 @@ async def test_a_slow_disk_never_holds_up_the_event_loop(
     store = await SqliteStore.open(tmp_path / "m.db", clock=WallClock())
     await store.commit(make_batch("warm up"))
     monkeypatch.setattr(Ledger, "commit", slow)
-    monkeypatch.setattr("holdfast.stores.sqlite.writer.SWIFT_SECONDS", 60.0)
+    monkeypatch.setattr("holdfast.stores.sqlite.handing_over.SWIFT_SECONDS", 60.0)
     await store.commit(make_batch("however slow the disk of this test was before"))
-    monkeypatch.setattr("holdfast.stores.sqlite.writer.SWIFT_SECONDS", 0.001)
+    monkeypatch.setattr("holdfast.stores.sqlite.handing_over.SWIFT_SECONDS", 0.001)
     for number in range(5):
         await store.commit(make_batch(f"text {number}"))
     assert here == [True, False, False, False, False, False]

@@ -12,21 +12,22 @@ import queue
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import apsw
 
 from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed, StoreForked
-from holdfast.model.batch import Append, Batch, Commit
+from holdfast.model.batch import Batch, Commit
 from holdfast.model.forget import Receipt
 from holdfast.stores.sqlite.db import Connection
 from holdfast.stores.sqlite.faults import DAMAGE, UNREADABLE, IdTaken, damaged, failed, read_error
 from holdfast.stores.sqlite.files import put_away
+from holdfast.stores.sqlite.handing_over import Gate, Job, Request, Swiftness, brief, resolve
 from holdfast.stores.sqlite.scrub import SAMPLES, UNSETTLED, finish, rewrite_pages
 from holdfast.stores.sqlite.tuning import PROMISED, Tuning
 from holdfast.stores.sqlite.write_lock import WriteLock
@@ -42,98 +43,11 @@ SMALL_GROUP: Final = 16
 QUEUE: Final = 4_096
 SETTLE_STEP_MS: Final = 100
 SETTLE_SECONDS: Final = 5.0
-BRIEF_OPERATIONS: Final = 4
-SWIFT_SECONDS: Final = 0.001
-"""A lone caller commits on his own thread, which may be that of an event loop, while a commit takes less than this."""
 T = TypeVar("T")
-Job: TypeAlias = "Callable[[Ledger], object]"
 
 
-@dataclass(slots=True)
-class Request:
-    """What waits for the writer: a batch with its bodies, or a job; and whom to tell."""
-
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[object]
-    batch: Batch | None = None
-    bodies: Bodies | None = None
-    job: Job | None = None
-    bare: bool = False
-    result: object = None
-    error: Exception | None = None
-
-
-class _Occupied(Exception):
+class _Occupied(StoreBusy):
     """A program that knows nothing of the lock file writes at the moment."""
-
-
-class Gate:
-    """Bounds what waits before the writer; callers of any event loop wait their turn."""
-
-    def __init__(self, size: int) -> None:
-        self._size = self._free = size
-        self._lock = threading.Lock()
-        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
-
-    def try_enter(self) -> bool:
-        """Take a place in the queue if one is free."""
-        with self._lock:
-            if self._free > 0:
-                self._free -= 1
-                return True
-            return False
-
-    def enter_anyway(self) -> None:
-        """Take a place, beyond the last one if need be."""
-        with self._lock:
-            self._free -= 1
-
-    async def enter(self) -> None:
-        """Take a place in the queue, waiting while it is full."""
-        while True:
-            with self._lock:
-                if self._free > 0:
-                    self._free -= 1
-                    return
-                loop = asyncio.get_running_loop()
-                turn = loop.create_future()
-                self._waiting.append((loop, turn))
-            await turn
-
-    @property
-    def inside(self) -> int:
-        """How many places are taken."""
-        return self._size - self._free
-
-    def leave(self, count: int) -> None:
-        """Give places back; called by the writer."""
-        with self._lock:
-            self._free += count
-            waiting, self._waiting = self._waiting, []
-        for loop, turn in waiting:
-            with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
-                loop.call_soon_threadsafe(_tell, turn)
-
-
-def _tell(turn: asyncio.Future[None]) -> None:
-    if not turn.done():
-        turn.set_result(None)
-
-
-class Swiftness:
-    """How long lone commits take: smoothed, so that one that writes a bunch of words changes little."""
-
-    def __init__(self) -> None:
-        self._seconds = 0.0
-
-    def note(self, seconds: float) -> None:
-        """One commit took so long."""
-        self._seconds += (seconds - self._seconds) / 16
-
-    @property
-    def swift(self) -> bool:
-        """Whether an event loop may wait for the next one."""
-        return self._seconds < SWIFT_SECONDS
 
 
 class Writer:
@@ -175,7 +89,7 @@ class Writer:
         """Hand a batch over and wait for its commit."""
         loop = asyncio.get_running_loop()
         request = Request(loop, loop.create_future(), batch, bodies)
-        if self._swiftness.swift and _brief(request) and self._accept_alone(request):
+        if self._swiftness.swift and brief(request) and self._accept_alone(request):
             return await self._commit_alone(request)
         return cast("Commit", await self._hand_over(request))
 
@@ -289,7 +203,7 @@ class Writer:
 
     def _transact_here(self, requests: list[Request]) -> None:
         if not self._begun_at_once(self._own_ledger()):
-            raise _Occupied
+            raise _Occupied(f"a program that knows no lock file writes to {self._path}")
         self._fill(requests)
 
     def _begun_at_once(self, ledger: Ledger) -> bool:
@@ -407,7 +321,7 @@ class Writer:
         owed, self._owed = self._owed, []
         if owed:
             self._gate.leave(len(owed))
-            _resolve(owed)
+            resolve(owed)
 
     def _spoilt(self, requests: list[Request]) -> bool:
         """Take a transaction back that one of several requests has spoilt; False when there was only one."""
@@ -421,7 +335,7 @@ class Writer:
     def _transact(self, requests: list[Request]) -> None:
         """A transaction under every lock. Who is owed an answer is told before anybody is waited for."""
         ledger = self._own_ledger()
-        if self._owed and not all(map(_brief, requests)):
+        if self._owed and not all(map(brief, requests)):
             self._tell_owed()
         if not self.turn.acquire(blocking=False):
             self._tell_owed()
@@ -593,37 +507,3 @@ def _after(receipt: Receipt, *, settled: bool) -> Receipt:
             stores=MappingProxyType(dict.fromkeys(receipt.stores, "done")),
         )
     return replace(receipt, waiting_for=("wal",))
-
-
-def _brief(request: Request) -> bool:
-    """Whether a request takes little more than its sync: a few small entries, and nothing that is large already."""
-    operations = cast("Batch", request.batch).operations
-    bodies = request.bodies or {}
-    return len(bodies) == len(operations) <= BRIEF_OPERATIONS and all(
-        isinstance(operation, Append) and bodies[index].brief for index, operation in enumerate(operations)
-    )
-
-
-def _resolve(requests: list[Request]) -> None:
-    """Tell the callers, waking each event loop once."""
-    if len(requests) == 1:
-        with suppress(RuntimeError):  # as below
-            requests[0].loop.call_soon_threadsafe(_tell_all, requests)
-        return
-    loops: dict[asyncio.AbstractEventLoop, list[Request]] = {}
-    for request in requests:
-        loops.setdefault(request.loop, []).append(request)
-    for loop, served in loops.items():
-        with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
-            loop.call_soon_threadsafe(_tell_all, served)
-
-
-def _tell_all(requests: list[Request]) -> None:
-    for request in requests:
-        future = request.future
-        if future.done():
-            continue
-        if request.error is not None:
-            future.set_exception(request.error)
-        else:
-            future.set_result(request.result)
