@@ -56,8 +56,8 @@ class Material:
         return rows
 
     def entries(self, keys: Sequence[str]) -> list[holdfast.NewEntry]:
-        """An entry for each of these keys, with its vector as a list of floats, as most callers hold them."""
-        vectors: list[list[float]] = self.vectors(min(len(keys), _VECTORS)).tolist()
+        """An entry for each of these keys, with its vector as a row of an array, as embedders give them."""
+        vectors = cast("list[Sequence[float]]", list(self.vectors(min(len(keys), _VECTORS))))
         return [
             holdfast.NewEntry(text, key, vector=vectors[index % len(vectors)])
             for index, (text, key) in enumerate(zip(self.texts(len(keys)), keys, strict=True))

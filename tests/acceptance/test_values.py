@@ -135,6 +135,17 @@ async def test_a_time_to_live_ends_after_its_millisecond(values: holdfast.Values
     assert await values.list() == []
 
 
+async def test_a_value_that_is_set_after_the_clock_was_put_back_can_be_read(
+    values: holdfast.Values, clock: ManualClock
+) -> None:
+    await values.set("seen", "by a clock that is ahead")
+    await values.get("seen")
+    clock.advance(seconds=-3600)
+    await values.set("k", "fresh", ttl_ms=60_000)
+    assert await values.get("k") == "fresh"
+    assert await values.list() == ["seen", "k"]
+
+
 async def test_a_time_to_live_of_zero(values: holdfast.Values, clock: ManualClock) -> None:
     await values.set("k", 1, ttl_ms=0)
     assert await values.get("k") == 1

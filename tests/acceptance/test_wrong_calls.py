@@ -36,6 +36,28 @@ async def test_banks_are_listed_by_a_kind_and_a_prefix(space: holdfast.Space) ->
         await space.banks.list(prefix=wrong)
 
 
+async def test_text_that_no_file_can_hold_is_told_as_such(
+    space: holdfast.Space, general: holdfast.Bank
+) -> None:
+    await general.add("tea", key="alice")
+    for call in (
+        space.values.list("\ud800"), general.keys(prefix="\ud800"), space.banks.list(prefix="a\udfff")
+    ):  # fmt: skip
+        with refused("prefix_invalid", holdfast.InvalidInput):
+            await call
+    with refused("cursor_invalid", holdfast.InvalidInput):
+        await general.list(after=Cursor("\ud800", 0, 1))
+
+
+async def test_a_bank_cannot_be_called_by_the_id_of_another(space: holdfast.Space) -> None:
+    first = await space.banks.create("first")
+    with pytest.raises(holdfast.AlreadyExists, match="is the id of a bank"):
+        await space.banks.create(first.id)
+    second = await space.banks.create("f" * 32)
+    with pytest.raises(holdfast.AlreadyExists, match="is the id of a bank"):
+        await second.configure(name=first.id)
+
+
 async def test_forget_takes_a_list_of_ids(space: holdfast.Space, general: holdfast.Bank) -> None:
     entry = await general.add("tea", key="alice")
     wrong: Any

@@ -28,6 +28,7 @@ from holdfast.model.origin import Origin
 from holdfast.model.scope import Place, Scope
 from holdfast.model.window import Window
 from holdfast.stores.sqlite import SqliteStore
+from holdfast.stores.sqlite.codec import row_hash
 from holdfast.stores.sqlite.db import open_connection
 from holdfast.stores.sqlite.layout import Layout
 from holdfast.testing import ManualClock
@@ -194,7 +195,8 @@ async def test_words_are_made_anew_when_the_analyser_has_changed(tmp_path: Path,
     old = open_connection(str(path), readonly=False, vfs=None)
     old.execute("update meta set value='words-0' where name='analyser'")
     old.execute("delete from fresh")
-    old.execute("update tail set length=999")
+    old.create_scalar_function("guarded", row_hash)
+    old.execute("update tail set length=999, hash=guarded(row, 999, vectors, scales)")
     old.close()
     again = await opened(path, layout=layout)
     assert await again.words(in_key(), ["tea", "coffee", "number"]) == before

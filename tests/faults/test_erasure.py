@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast.model.batch import Batch, Enqueue, Put
+from holdfast.model.batch import Batch, Enqueue, Forget, Put
 from holdfast.model.chore import ChoreDraft
 from holdfast.model.document import DocumentRef
+from holdfast.model.forget import Selector
 from holdfast.model.scope import Place
 from holdfast.testing import ManualClock
 from holdfast.testing.making import Maker
@@ -261,3 +262,56 @@ async def test_the_next_open_finishes_what_a_killed_process_began_to_forget(tmp_
 async def test_the_next_open_finishes_wherever_a_forget_was_killed(tmp_path: Path) -> None:
     happened = await killed_at_every(tmp_path, 1)
     assert happened == sorted(happened)
+
+
+async def test_a_forget_that_no_chore_is_left_for_is_finished_within_the_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own chore found another one under way, which had looked before, and then its process was killed."""
+    monkeypatch.setattr("holdfast.stores.sqlite.writer.SCRUB_BYTES", 0)
+    clock = ManualClock()
+    async with holdfast.open(tmp_path / "m.db", clock=clock, worker="manual") as hf:
+        await fill(hf, 100, 10)
+        await hf.store.commit(
+            Batch("default", made(hf), hf.clock.now_us(), (Forget(Selector(subject=SUBJECT)),))
+        )
+        assert await hf.store.unsettled()
+        await hf.chores.drain()
+        clock.advance(seconds=60)
+        await hf.chores.drain()
+        assert await hf.store.unsettled() == {}
+        assert await hf.store.residue(NEEDLES) == {}
+
+
+async def test_looking_for_residue_keeps_no_file_open_that_is_gone(tmp_path: Path) -> None:
+    counts: list[int] = []
+    for number in range(6):
+        async with holdfast.open(tmp_path / "m.db", worker="manual") as hf:
+            bank = await hf.banks.ensure("b", kind="general")
+            await bank.add(f"something long enough to be looked for {number}", key=f"k{number}")
+            await hf.forget(bank="b", key=f"k{number}")
+        counts.append(sum(1 for _ in Path("/proc/self/fd").iterdir()))
+    assert counts[-1] == counts[1]
+
+
+async def test_settling_rewrites_again_what_it_has_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.stores.sqlite.writer.SCRUB_BYTES", 0)
+    monkeypatch.setattr("holdfast.stores.sqlite.scrub.left_over", once := Once())
+    async with holdfast.open(tmp_path / "m.db", clock=ManualClock(), worker="manual") as hf:
+        await fill(hf, 100, 10)
+        receipt = await hf.forget(subject=SUBJECT)
+        assert once.asked > 1
+        assert receipt.complete
+
+
+class Once:
+    """Says that something is left over, the first time it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, *_: object) -> bool:
+        self.asked += 1
+        return self.asked == 1

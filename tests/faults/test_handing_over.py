@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ from holdfast.errors import StoreClosed, StoreForked
 from holdfast.model.scope import Scope
 from holdfast.model.window import Window
 from holdfast.stores.sqlite import SqliteStore
+from holdfast.stores.sqlite.db import open_connection
+from holdfast.stores.sqlite.ledger import Ledger
+from holdfast.stores.sqlite.write_lock import WriteLock
 from holdfast.stores.sqlite.writer import QUEUE
 from tests.faults.conftest import BANK, SPACE, MakeBatch, WallClock
 
@@ -186,4 +190,190 @@ async def test_leaving_the_interpreter_drains_the_queue(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     store = await SqliteStore.open(path, clock=WallClock())
     assert await count(store) == 2000
+    await store.aclose()
+
+
+async def test_a_lone_caller_who_is_cancelled_at_once_only_stops_waiting(
+    tmp_path: Path, make_batch: MakeBatch
+) -> None:
+    store = await SqliteStore.open(tmp_path / "m.db", clock=WallClock())
+    await store.commit(make_batch("warm up"))
+    task = asyncio.create_task(store.commit(make_batch("kept")))
+    await asyncio.sleep(0)
+    assert store.accepted == 1
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert store.accepted == 0
+    assert await count(store) == 2
+    await store.aclose()
+
+
+async def test_a_lone_caller_commits_on_his_own_thread_and_one_in_company_does_not(
+    tmp_path: Path, make_batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+    commit = Ledger.commit
+
+    def noted(ledger: Ledger) -> None:
+        threads.append(threading.current_thread().name)
+        commit(ledger)
+
+    monkeypatch.setattr(Ledger, "commit", noted)
+    monkeypatch.setattr("holdfast.stores.sqlite.handing_over.SWIFT_SECONDS", 60.0)
+    store = await SqliteStore.open(tmp_path / "m.db", clock=WallClock())
+    for number in range(3):
+        await store.commit(make_batch(f"text {number}"))
+    assert threads == ["holdfast-writer", "MainThread", "MainThread"], "the first one loads the writing side"
+    threads.clear()
+    await asyncio.gather(*(store.commit(make_batch(f"in company {number}")) for number in range(20)))
+    assert set(threads) == {"holdfast-writer"}
+    await store.aclose()
+
+
+async def test_a_slow_disk_never_holds_up_the_event_loop(
+    tmp_path: Path, make_batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here: list[bool] = []
+    commit = Ledger.commit
+
+    def slow(ledger: Ledger) -> None:
+        here.append(threading.current_thread() is threading.main_thread())
+        time.sleep(0.02)
+        commit(ledger)
+
+    store = await SqliteStore.open(tmp_path / "m.db", clock=WallClock())
+    await store.commit(make_batch("warm up"))
+    monkeypatch.setattr(Ledger, "commit", slow)
+    monkeypatch.setattr("holdfast.stores.sqlite.handing_over.SWIFT_SECONDS", 60.0)
+    await store.commit(make_batch("however slow the disk of this test was before"))
+    monkeypatch.setattr("holdfast.stores.sqlite.handing_over.SWIFT_SECONDS", 0.001)
+    for number in range(5):
+        await store.commit(make_batch(f"text {number}"))
+    assert here == [True, False, False, False, False, False]
+    await store.aclose()
+
+
+async def test_a_lone_caller_does_not_wait_on_his_thread_for_another_process(
+    tmp_path: Path, make_batch: MakeBatch
+) -> None:
+    path = tmp_path / "m.db"
+    store = await SqliteStore.open(path, clock=WallClock())
+    await store.commit(make_batch("warm up"))
+    with Held(path):
+        task = asyncio.create_task(store.commit(make_batch("later")))
+        await asyncio.sleep(0.05)  # the loop turns although the lock is taken
+        assert not task.done()
+    await task
+    foreign = open_connection(str(path), readonly=False, vfs=None)
+    foreign.execute("begin immediate")
+    task = asyncio.create_task(store.commit(make_batch("after the foreign program")))
+    await asyncio.sleep(0.05)
+    assert not task.done()
+    foreign.execute("rollback")
+    foreign.close()
+    await task
+    assert await count(store) == 3
+    await store.aclose()
+
+
+async def test_an_interrupt_in_the_middle_of_a_lone_commit_leaves_nothing_behind(
+    tmp_path: Path, make_batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await SqliteStore.open(tmp_path / "m.db", clock=WallClock())
+    await store.commit(make_batch("before"))
+    flush = Ledger.flush
+
+    def interrupted(ledger: Ledger) -> None:
+        flush(ledger)
+        raise Interrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "flush", interrupted)
+        with pytest.raises(Interrupt):
+            await store.commit(make_batch("interrupted"))
+    assert store.accepted == 0
+    assert (await store.commit(make_batch("after"))).placed[0].seq == 2
+    assert await count(store) == 2
+    assert (await store.check()).ok
+    await store.aclose()
+
+
+class Interrupt(BaseException):
+    """Like KeyboardInterrupt, which a test runner takes for its own."""
+
+
+async def test_who_is_written_is_told_although_those_behind_have_to_wait(
+    tmp_path: Path, make_batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.db"
+    store = await SqliteStore.open(path, clock=WallClock())
+    await store.commit(make_batch("warm up"))
+    foreign = open_connection(str(path), readonly=False, vfs=None)
+    commit = Ledger.commit
+    groups: list[int] = []
+
+    def then_a_foreign_program_writes(ledger: Ledger) -> None:
+        commit(ledger)
+        if not groups:
+            foreign.execute("begin immediate")
+        groups.append(1)
+
+    monkeypatch.setattr(Ledger, "commit", then_a_foreign_program_writes)
+    tasks = [asyncio.create_task(store.commit(make_batch(f"text {n}"))) for n in range(40)]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=5)
+    assert len(groups) == 1
+    assert any(task.done() for task in tasks)
+    foreign.execute("rollback")
+    foreign.close()
+    await asyncio.gather(*tasks)
+    await store.aclose()
+
+
+async def test_a_write_that_was_accepted_is_done_although_the_store_closes_at_that_moment(
+    tmp_path: Path, make_batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.db"
+    store = await SqliteStore.open(path, clock=WallClock())
+    await store.commit(make_batch("warm up"))
+    closing: list[asyncio.Task[None]] = []
+    take = WriteLock.take_at_once
+
+    def while_it_closes(lock: WriteLock) -> bool:
+        taken = take(lock)
+        if not closing:
+            assert not taken
+            closing.append(asyncio.create_task(store.aclose()))
+        return taken
+
+    with Held(path):
+        monkeypatch.setattr(WriteLock, "take_at_once", while_it_closes)
+        task = asyncio.create_task(store.commit(make_batch("accepted")))
+        await asyncio.sleep(0.05)
+        assert closing
+    await task
+    await closing[0]
+    again = await SqliteStore.open(path, clock=WallClock())
+    assert await count(again) == 2
+    await again.aclose()
+
+
+async def test_what_waits_alone_while_its_process_forks_is_written_by_the_parent_only(
+    tmp_path: Path, make_batch: MakeBatch
+) -> None:
+    store = await SqliteStore.open(tmp_path / "m.db", clock=WallClock())
+    await store.commit(make_batch("warm up"))
+    task = asyncio.create_task(store.commit(make_batch("once")))
+    await asyncio.sleep(0)
+    child = os.fork()
+    if child == 0:
+        try:
+            await task
+        except StoreForked:
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert (await asyncio.to_thread(os.waitpid, child, 0))[1] == 0
+    assert (await task).placed[0].seq == 2
+    assert await count(store) == 2
     await store.aclose()

@@ -58,7 +58,7 @@ def test_more_than_was_under_way_is_not_let_through() -> None:
         ("delete from fresh where number=(select max(number) from fresh)", "word index"),
         ("update tail set vectors=zeroblob(8) where row=(select max(row) from tail)", "vectors"),
         ("delete from tail where row=(select max(row) from tail)", "vectors"),
-        ("update entries set content=content || ' tea' where row=(select max(row) from entries)", "steps"),
+        ("update entries set content=content || ' tea' where row=(select max(row) from entries)", "damaged"),
     ],
 )
 async def test_indexes_have_to_agree_with_entries(tmp_path: Path, damage: str, told: str) -> None:

@@ -191,6 +191,65 @@ def test_what_cannot_be_done_is_told_with_the_next_step(tmp_path: Path, command:
     ]
 
 
+async def make_memory(path: Path) -> None:
+    """A small memory."""
+    async with holdfast.open(path, worker="manual") as hf:
+        bank = await hf.banks.create("notes", kind="general")
+        for number in range(5):
+            await bank.add(f"tea number {number}", key="alice")
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A folder with a memory in which one letter is another."""
+    path = tmp_path / "memory.db"
+    asyncio.run(make_memory(path))
+    data = bytearray(path.read_bytes())
+    data[data.find(b"tea number 3")] = ord("s")
+    path.write_bytes(data)
+    return tmp_path
+
+
+def test_a_check_tells_where_what_and_the_next_step(damaged: Path) -> None:
+    done = run("check", "memory.db", folder=damaged)
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("entries: ")
+    assert "next step: run: holdfast repair memory.db, or restore a backup" in lines
+    assert re.fullmatch(r"memory.db: 2 findings: \d+ rows compared with their guards", lines[-1])
+    told = json.loads(run("check", "--json", folder=damaged, HOLDFAST_URL="sqlite:///memory.db").stdout)
+    assert (told["ok"], told["findings"][0]["where"]) == (False, "entries")
+
+
+def test_a_repair_tells_what_is_kept_and_lost_and_overwrites_nothing(damaged: Path) -> None:
+    before = (damaged / "memory.db").read_bytes()
+    done = run("repair", "memory.db", folder=damaged)
+    assert (done.returncode, done.stderr) == (1, "")
+    table = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
+    assert table["entries"] == ["4", "1"]
+    assert done.stdout.splitlines()[-1].startswith("memory.db.repaired: ")
+    assert (damaged / "memory.db").read_bytes() == before
+    assert run("check", "memory.db.repaired", folder=damaged).returncode == 0
+    again = run("repair", "memory.db", folder=damaged)
+    assert again.returncode == 1
+    assert "exists already" in again.stderr
+    told = json.loads(run("repair", "memory.db", "--to", "other.db", "--json", folder=damaged).stdout)
+    assert (told["kept"]["entries"], told["lost"], len(told["lost_ids"]["entries"])) == (4, {"entries": 1}, 1)
+
+
+@pytest.mark.parametrize("content", [b"", b"dear diary\n" * 999, b"SQLite format 3\x00" + bytes(9000)])
+@pytest.mark.parametrize("command", ["check", "repair"])
+def test_what_is_no_memory_is_told_without_a_traceback(tmp_path: Path, command: str, content: bytes) -> None:
+    (tmp_path / "memory.db").write_bytes(content)
+    done = run(command, "memory.db", folder=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "next step: " in done.stdout + done.stderr
+    missing = run(command, "missing.db", folder=tmp_path)
+    assert missing.returncode == 1
+    assert "no such file" in missing.stderr
+
+
 def test_a_selftest_ends_with_its_figure(tmp_path: Path) -> None:
     done = run("selftest", "powercut", "--n", "3", folder=tmp_path)
     last = done.stdout.splitlines()[-1]

@@ -11,8 +11,7 @@ from holdfast.stores.sqlite.db import open_connection
 from holdfast.testing import ManualClock
 
 BY_NAME = (
-    entry_reads._KEY, entry_reads._KEYS_UP, entry_reads._KEYS_DOWN, entry_reads._HIGH, ledger._KEY, ledger._KEY_LOWS,
-    places._KEY_RANGES,
+    entry_reads._KEY, entry_reads._KEYS_UP, entry_reads._KEYS_DOWN, entry_reads._HIGH, ledger._KEY, places._KEY_RANGES,
 )  # fmt: skip
 
 

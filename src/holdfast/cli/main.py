@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from holdfast.cli import backup, chores, keeping, selftest
+from holdfast.cli import backup, chores, damage, keeping, selftest
 from holdfast.cli.console import complain
 from holdfast.errors import HoldfastError, StoreFailed
 
@@ -25,6 +25,8 @@ app.add_typer(selftest.app, name="selftest")
 app.add_typer(backup.app, name="backup")
 app.add_typer(chores.app, name="chores")
 keeping.join(app)
+app.command(epilog="Example: holdfast check memory.db")(damage.check)
+app.command(epilog="Example: holdfast repair memory.db --to whole.db")(damage.repair)
 
 
 @app.callback()

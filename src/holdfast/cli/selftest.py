@@ -82,6 +82,16 @@ def backup(n: Times = 100, folder: Folder = None, seed: Seed = 0) -> None:
     _conclude(outcome)
 
 
+@app.command(epilog="Example: holdfast selftest damage --n 100")
+def damage(n: Times = 1000, folder: Folder = None, seed: Seed = 0) -> None:
+    """Damage 1 to 64 bytes of a file again and again: a check finds it, no read is wrong, a repair keeps the rest."""
+    from holdfast.testing.selftest.damage import damage_test
+
+    with _place(folder) as place, progress("damaging") as tell:
+        outcome = damage_test(place, n, seed=seed, progress=tell)
+    _conclude(outcome)
+
+
 @contextmanager
 def _place(folder: Path | None) -> Generator[Path]:
     """An empty folder for the files of a test, removed afterwards."""

@@ -10,7 +10,7 @@ from holdfast.errors import InvalidInput, LimitExceeded
 from holdfast.memories.core import Partition
 from holdfast.model.bank import BANK_CONTENT_BYTES, BankInfo, NewEntry
 from holdfast.model.batch import Placed
-from holdfast.model.entry import Draft, Entry, Quantised
+from holdfast.model.entry import Draft, Entry, Quantised, read_entry
 from holdfast.model.limits import FUTURE_SECONDS, METADATA_DEPTH
 from holdfast.model.origin import Origin
 from holdfast.model.values import JsonObject, JsonValue, micros
@@ -122,10 +122,10 @@ def entry_of(
 ) -> Entry:
     """The entry as the store now holds it, known without reading it back."""
     place = where.place
-    return Entry(
+    return read_entry(
         placed.id, where.scope.space, place.bank, place.key, placed.seq, placed.version, draft.kind, draft.content,
         draft.title, draft.speaker, draft.name, draft.thread, draft.subject, cast("JsonObject", draft.metadata),
-        draft.origin or origin, draft.created_us, recorded_us, draft.expires_us, change, seen,
+        draft.origin or origin, draft.created_us, recorded_us, draft.expires_us, change, seen, None,
     )  # fmt: skip
 
 

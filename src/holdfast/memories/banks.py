@@ -22,6 +22,7 @@ from holdfast.memories.settings import (
     name_ref,
     new_name,
     no_bank,
+    refuse_id_of_another,
 )
 from holdfast.model.bank import (
     LOAD_LIMIT,
@@ -55,6 +56,7 @@ class StoredBanks:
         core, where = self._core, banks_partition(self._space)
         identifier = core.make_id(where.bucket)
         info = new_bank(identifier, name, kind, settings, core.clock.now_us())
+        await refuse_id_of_another(core, self._space, info.name)
         put = Put(bank_ref(identifier), identifier, bank_value(info), expected=0)
         try:
             await core.write(

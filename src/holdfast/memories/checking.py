@@ -8,6 +8,7 @@ from typing import cast
 from holdfast.errors import InvalidInput, LimitExceeded
 from holdfast.model.forget import OriginMatch
 from holdfast.model.origin import Origin
+from holdfast.model.values import checked_text
 from holdfast.model.window import ORDERS, Cursor
 
 
@@ -33,13 +34,19 @@ def check_cursor(after: object) -> None:
         return
     if isinstance(after, Cursor):
         parts: tuple[object, ...] = (after.key, after.created_us, after.seq)
-        if isinstance(parts[0], str) and all(
-            isinstance(part, int) and abs(part) < 2**63 for part in parts[1:]
+        if (
+            isinstance(parts[0], str)
+            and _encodable(parts[0])
+            and all(isinstance(part, int) and abs(part) < 2**63 for part in parts[1:])
         ):
             return
     raise InvalidInput(
         f"after must be a Cursor, not {after!r}", code="cursor_invalid", hint="the next of the page before"
     )
+
+
+def _encodable(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def check_feed_cursor(after: object) -> None:
@@ -60,6 +67,7 @@ def check_prefix(prefix: object) -> None:
             code="prefix_invalid",
             hint="leave it out for everything",
         )
+    checked_text(prefix, what="the prefix", code="prefix_invalid")
 
 
 def check_origin(origin: object) -> None:

@@ -52,6 +52,15 @@ class StoredChores:
     async def cancel(self, chore_id: str) -> None:
         await self.drop(chore_id)
 
+    async def rebuild(self) -> None:
+        # Deferred, as the worker is: few programs ask for it.
+        from holdfast.memories.rebuilding import rebuild_soon
+
+        core = self._core
+        due = rebuild_soon(core, self._space)
+        change = core.make_id(bucket_of_id(due.draft.id))
+        await core.commit(Batch(self._space, change, core.clock.now_us(), (due,), OPERATOR))
+
     async def list(
         self, *, states: Sequence[ChoreState | str] = (), kind: str | None = None, limit: int = 100
     ) -> list[Chore]:

@@ -7,14 +7,16 @@ from functools import partial
 from holdfast.chores.kinds import Kinds
 from holdfast.memories.backups import StoredBackups
 from holdfast.memories.core import Core
-from holdfast.memories.receipts import SETTLE, settle
-from holdfast.memories.retention import Retention
+from holdfast.memories.rebuilding import REBUILD, rebuild
+from holdfast.memories.retention import HOUR, Retention
+from holdfast.memories.settling import Settling
 
 
 def known_kinds(core: Core) -> Kinds:
     """What the worker of a memory can do."""
     kinds = Kinds()
-    kinds.add(SETTLE, partial(settle, core.store))
+    Settling(core).join(kinds)
+    kinds.add(REBUILD, partial(rebuild, core.store), seconds=HOUR)
     Retention(core).join(kinds)
     StoredBackups(core).join(kinds)
     return kinds

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.errors import DocumentNotFound, StoreBusy
-from holdfast.model.batch import Commit, Enqueue, Operation
-from holdfast.model.chore import Chore, ChoreDraft
+from holdfast.model.batch import Commit, Enqueue
+from holdfast.model.chore import ChoreDraft
 from holdfast.model.document import Document, DocumentRef
 from holdfast.model.forget import OWN_STORE, Receipt
 from holdfast.model.ids import bucket_of
@@ -18,7 +18,6 @@ from holdfast.model.scope import Place, Scope
 
 if TYPE_CHECKING:  # Protocols are needed by type checkers only
     from holdfast.memories.core import Core
-    from holdfast.ports.store import Store
 
 SETTLE: Final = "settle"
 UPKEEP: Final = Place("~upkeep", "~settle")
@@ -40,13 +39,6 @@ def settle_later(core: Core, space: str) -> Enqueue:
             max_attempts=ATTEMPTS,
         )
     )
-
-
-async def settle(store: Store, _chore: Chore) -> Sequence[Operation]:
-    """Run the chore: bring the files to rest if a forget waits for it."""
-    if await store.unsettled():
-        await store.settle()
-    return ()
 
 
 async def completed(core: Core, commit: Commit) -> Receipt:

@@ -10,6 +10,7 @@ from holdfast.memories.core import Core, Partition, partition
 from holdfast.model.bank import BankInfo, bank_of, bank_value, changed_bank, folded_name
 from holdfast.model.batch import DocumentVersion, Operation, Put, Remove
 from holdfast.model.document import DocumentRef
+from holdfast.model.ids import is_id
 from holdfast.model.origin import Origin
 from holdfast.model.scope import Scope
 from holdfast.model.values import JsonValue
@@ -49,6 +50,12 @@ def new_name(core: Core, name: str, bank_id: str, space: str) -> Put:
     """Take a name for a bank; the batch fails when it is taken."""
     identifier = core.make_id(banks_partition(space).bucket)
     return Put(name_ref(folded_name(name)), identifier, {"id": bank_id}, expected=0)
+
+
+async def refuse_id_of_another(core: Core, space: str, name: str) -> None:
+    """Raise when a name is the id of a bank: by that name the other one would be found."""
+    if is_id(name) and await core.store.document(Scope(space), bank_ref(name)) is not None:
+        raise AlreadyExists(f"{name!r} is the id of a bank", hint="give another name")
 
 
 def bank_name(settings: JsonValue) -> str:
@@ -114,6 +121,7 @@ async def change_settings(
     if folded_name(new.name) != folded_name(old.name):
         if await id_behind(core, space, new.name) is not None:
             raise AlreadyExists(f"there is a bank {new.name!r} already")
+        await refuse_id_of_another(core, space, new.name)
         operations += [new_name(core, new.name, new.id, space), Remove(name_ref(folded_name(old.name)))]
     await core.write(banks_partition(space), operations, origin=ADMINISTRATION)
     return await kept.read(now_us)

@@ -230,7 +230,12 @@ class Undoer:
         made = {ref for ref, touch in records.touches.items() if touch.kind == "chore"}
         if not made:
             return []
-        live = await self._core.store.chores(self._scope, states=tuple(sorted(LIVE)), limit=PAGE)
+        limit = PAGE
+        while True:
+            live = await self._core.store.chores(self._scope, states=tuple(sorted(LIVE)), limit=limit)
+            if len(live) < limit:
+                break
+            limit *= 4
         return [chore.id for chore in live if chore.id in made]
 
 

@@ -46,7 +46,7 @@ class StoredValues:
         ref = _ref(key)
         own = _copied(value)
         where = partition(self._space, VALUES, VALUES_KEY)
-        expires_us = None if ttl_ms is None else _expiry_us(self._core.clock.now_us(), ttl_ms)
+        expires_us = None if ttl_ms is None else _expiry_us(self._core.latest_us(), ttl_ms)
         await self._core.write(where, (Put(ref, self._core.make_id(where.bucket), own, expires_us),))
 
     async def list(self, prefix: str | None = None) -> list[str]:

@@ -262,6 +262,10 @@ class Chores(Protocol):
         """The same as ``drop``."""
         ...
 
+    async def rebuild(self) -> None:
+        """Make the chore due that makes words and other derived data of the whole memory anew from its records."""
+        ...
+
     async def list(
         self, *, states: Sequence[ChoreState | str] = (), kind: str | None = None, limit: int = 100
     ) -> list[Chore]:

@@ -344,6 +344,13 @@ class Upkeep(Protocol):
         """Give space back that nothing uses. Takes time in proportion to the store; writers may wait meanwhile."""
         ...
 
+    async def rebuild(self) -> None:
+        """Make words and all else that is derived anew from the records. Writers may wait meanwhile.
+
+        What is read is the same before and after, unless what was derived had been damaged.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Finish what was accepted, then close. Closing twice does nothing."""
         ...

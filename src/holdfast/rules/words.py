@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from functools import lru_cache
 from typing import Final
 
 ANALYSER: Final = "words-1"
@@ -73,9 +72,22 @@ def _runs(text: str) -> list[str]:
     return runs
 
 
-@lru_cache(maxsize=65_536)
+FORMS: Final = 65_536
+_forms: Final[dict[str, str]] = {}
+"""Forms of the words that were met, up to so many: a plain dict, since looking a word up touches little memory."""
+
+
 def search_form(token: str) -> str:
     """The form under which a word is indexed and looked for: without Latin accents, with English endings cut."""
+    form = _forms.get(token)
+    if form is None:
+        if len(_forms) >= FORMS:
+            _forms.clear()
+        form = _forms[token] = _search_form(token)
+    return form
+
+
+def _search_form(token: str) -> str:
     if not token.isascii():
         token = _without_accents(token)
     if len(token) >= 4 and token.isascii() and token.isalpha():
@@ -114,7 +126,8 @@ def index_terms(content: str, title: str | None = None, name: str | None = None)
         words += tokens(title)
     if name:
         words += tokens(name)
-    terms = Counter(map(search_form, words))
+    known = _forms.get
+    terms = Counter([known(word) or search_form(word) for word in words])
     if len(words) > MAX_FREQUENCY:
         for term, count in terms.items():
             if count > MAX_FREQUENCY:

@@ -26,7 +26,7 @@ Method: TypeAlias = Literal[
     "commit", "load", "find", "versions", "keys", "head", "document", "documents", "document_versions", "words",
     "nearest", "eligible", "fetch", "changes", "change", "lease", "renew", "release", "chores", "next_due_us", "check",
     "residue", "backup", "settle", "unsettled", "erased", "spaces", "overdue", "trim_journal", "trim_chores", "stats",
-    "compact", "backups", "drop_backup", "limit", "usage", "aclose",
+    "compact", "rebuild", "backups", "drop_backup", "limit", "usage", "aclose",
 ]  # fmt: skip
 
 
@@ -224,6 +224,9 @@ class FaultyStore:
 
     async def compact(self) -> None:
         await self._through("compact", self._inner.compact())
+
+    async def rebuild(self) -> None:
+        await self._through("rebuild", self._inner.rebuild())
 
     async def aclose(self) -> None:
         await self._through("aclose", self._inner.aclose())

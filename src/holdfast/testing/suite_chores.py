@@ -238,6 +238,21 @@ class ChoreLaws(Ground):
         left = await store.chores(in_space(), kinds=("digest", "extract"), states=live, limit=1)
         assert [chore.id for chore in left] == digests[1:2]
 
+    async def test_a_run_beyond_the_last_is_nothing_that_a_check_minds(self, bench: Bench) -> None:
+        """A chore whose last run failed may be made due again all the same; a check takes that as it is."""
+        chore = await bench.enqueue(max_attempts=1)
+        await bench.lease()
+        await bench.commit(Fail(chore, 1, "no", bench.clock.now_us()))
+        (again,) = await bench.lease()
+        assert again.attempts == 2
+        assert (await bench.store.check()).ok
+
+    async def test_none_are_leased_when_none_are_asked_for(self, bench: Bench) -> None:
+        """A lease with the limit 0 takes nothing."""
+        await bench.enqueue()
+        now_us = bench.clock.now_us()
+        assert await bench.store.lease(worker="w", now_us=now_us, until_us=now_us + LEASE_US, limit=0) == []
+
     async def test_chores_are_listed_oldest_first(self, bench: Bench) -> None:
         """Chores are listed oldest first."""
         chores: list[str] = []

@@ -19,6 +19,7 @@ from holdfast.errors import (
     VersionConflict,
 )
 from holdfast.model.batch import (
+    Commit,
     DocumentVersion,
     Drop,
     EntryVersion,
@@ -455,6 +456,38 @@ class IdempotencyLaws(Ground):
         assert (len(first.receipts), again.receipts, again.duplicate) == (1, (), True)
         assert again.placed == first.placed
         assert await bench.texts() == ["two"]
+
+    async def test_a_change_that_is_known_fails_alone(self, bench: Bench) -> None:
+        """A batch whose change is known already is refused, also one that forgets; others beside it are done."""
+        make = bench.make
+        forget = make.batch(Forget(Selector(key="nobody")))
+        await bench.store.commit(forget)
+        others = [make.batch(make.append(f"text {number}")) for number in range(20)]
+        batches = (*others[:10], forget, *others[10:])
+        done = await asyncio.gather(*map(bench.store.commit, batches), return_exceptions=True)
+        assert isinstance(done.pop(10), AlreadyExists)
+        assert all(isinstance(one, Commit) for one in done)
+        assert len(await bench.texts()) == 20
+
+    @pytest.mark.parametrize("before", range(5))
+    async def test_equal_entries_of_one_batch_are_one(self, bench: Bench, before: int) -> None:
+        """Of equal entries of one batch the first is kept, wherever its place is full and whatever else is done."""
+        stays = await bench.add("stays", key=OTHER_KEY)
+        for number in range(before):
+            await bench.add(f"text {number}")
+        appends = [bench.make.append("equal", digest=b"d") for _ in range(2)]
+        commit = await bench.commit(Retire(stays, Reason.DELETED), *appends)
+        assert [placed.duplicate for placed in commit.placed[1:]] == [False, True]
+        assert commit.placed[1].id == commit.placed[2].id
+
+    async def test_an_equal_entry_is_kept_once_more_by_the_first(self, bench: Bench) -> None:
+        """Of two equal entries the one that came first is seen again, whichever was restored last."""
+        first = await bench.add(digest=b"d")
+        await bench.commit(Retire(first, Reason.DELETED))
+        second = await bench.add(digest=b"d")
+        await bench.commit(Restore(first))
+        assert second != first
+        assert await bench.add(digest=b"d") == first
 
     async def test_a_repeat_keeps_what_placed_said(self, bench: Bench) -> None:
         """A repeat tells the versions and duplicates of the first time, not those of now."""

@@ -566,3 +566,44 @@ class ErasureLaws(Ground):
         assert not commit.placed[0].duplicate
         await bench.commit(Drop(commit.placed[0].id))
         assert (await bench.chore(chore)).state is ChoreState.CANCELLED
+
+    async def test_what_another_space_hid_is_no_hindrance(self, bench: Bench) -> None:
+        """An entry of another space that names an id of this one as its cover neither stops a forget nor comes back."""
+        mine = await bench.add("mine")
+        theirs = await bench.add("theirs", space=OTHER_SPACE)
+        await bench.commit(Retire(theirs, Reason.HIDDEN, by=mine), space=OTHER_SPACE)
+        receipt = await bench.forget(Selector(ids=(mine,)))
+        assert receipt.counts["entries"] == 1
+        assert await bench.texts(scope=in_key(space=OTHER_SPACE)) == []
+
+    @pytest.mark.parametrize("kind", ["working", "cache", "value"])
+    async def test_a_document_is_no_longer_made_from_what_its_kept_versions_do_not_name(
+        self, bench: Bench, kind: str
+    ) -> None:
+        """A document whose kept versions name no erased source stays, whatever its earlier ones named."""
+        source = await bench.add("source")
+        ref = named("doc", kind)
+        await bench.commit(bench.make.put(ref, "made from it"), origin=from_sources(source))
+        for number in range(25):
+            await bench.put(ref, f"written by hand {number}")
+        await bench.forget(Selector(ids=(source,)))
+        document = await bench.document(ref)
+        assert document is not None
+        assert document.value == "written by hand 24"
+
+    async def test_a_source_that_another_space_erased_is_nothing_that_a_check_minds(
+        self, bench: Bench
+    ) -> None:
+        """An entry may name an id of another space as its source; when that is erased there, this one is whole."""
+        theirs = await bench.add("theirs", space=OTHER_SPACE)
+        mine = await bench.add("mine", origin=from_sources(theirs))
+        await bench.forget(Selector(ids=(theirs,)), space=OTHER_SPACE)
+        assert (await bench.entry(mine)).origin.sources == (theirs,)
+        assert (await bench.store.check()).ok
+
+    async def test_a_key_that_has_counted_far_is_whole(self, bench: Bench) -> None:
+        """A key of which some entries are forgotten passes its check, however many ranges it fills."""
+        added = [await bench.add(f"text {number}") for number in range(8)]
+        await bench.forget(Selector(ids=tuple(added[1:7])))
+        report = await bench.store.check()
+        assert report.ok, report.findings

@@ -370,6 +370,22 @@ class RunningLaws(Ground):
         await bench.store.settle()
         assert await bench.picture() == before
 
+    async def test_rebuilding_changes_nothing(self, bench: Bench) -> None:
+        """Making anew what is derived leaves everything as it is, and writes go on behind it."""
+        ids = await bench.add_all("tea one", "tea two", "tea three", "tea four")
+        await bench.commit(bench.make.revise(ids[1], "coffee"), bench.make.put("note"))
+        before = await bench.store.words(in_key(KEY), ["tea", "coffee"])
+        await bench.store.rebuild()
+        assert await bench.store.words(in_key(KEY), ["tea", "coffee"]) == before
+        await bench.add("tea again")
+        assert list((await bench.store.words(in_key(KEY), ["tea"])).postings["tea"].frequencies) == [
+            1,
+            1,
+            1,
+            1,
+        ]
+        assert (await bench.store.check()).findings == ()
+
     async def test_a_backup_overwrites_nothing(self, bench: Bench, tmp_path: Path) -> None:
         """A backup to a file that exists is refused with a typed error and leaves the file as it was."""
         await bench.add()
@@ -439,4 +455,5 @@ def all_calls(store: Store) -> list[Callable[[], Awaitable[object]]]:
         lambda: store.drop_backup("x"),
         lambda: store.limit("s", 1),
         lambda: store.usage("s"),
+        store.rebuild,
     ]

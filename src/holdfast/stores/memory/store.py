@@ -264,6 +264,11 @@ class MemoryStore:
         with self._open():
             return
 
+    async def rebuild(self) -> None:
+        """Nothing to do: what is derived is worked out when it is asked for."""
+        with self._open():
+            return
+
     async def aclose(self) -> None:
         if os.getpid() == self._process:
             with self._lock:

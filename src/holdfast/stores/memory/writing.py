@@ -166,11 +166,13 @@ class Writer:
 
     def _twin(self, spot: Spot, digest: bytes) -> EntryRecord | None:
         """The first visible entry of a place with a digest."""
-        for entry_id in self.tables.digests.get((spot, digest), ()):
-            found = self.tables.visible_entry(self.space, entry_id, self.now_us)
-            if found is not None:
-                return found
-        return None
+        held = (
+            self.tables.visible_entry(self.space, entry_id, self.now_us)
+            for entry_id in self.tables.digests.get((spot, digest), ())
+        )
+        return min(
+            (found for found in held if found is not None), key=lambda found: found.bare.seq, default=None
+        )
 
     def _drafted(self, draft: Draft, spot: Spot, seq: int) -> Entry:
         return Entry(

@@ -15,8 +15,9 @@ from holdfast.model.ids import is_id
 from holdfast.model.journal import Step, Verb
 from holdfast.model.values import dump_json
 from holdfast.stores.sqlite import columns
-from holdfast.stores.sqlite.codec import chore_of, row_hash
+from holdfast.stores.sqlite.codec import chore_of
 from holdfast.stores.sqlite.db import Column, Connection, Record
+from holdfast.stores.sqlite.guards import chore_hash, whole_chore
 from holdfast.stores.sqlite.ledger import Ledger, Work
 
 _LIVE: Final = (
@@ -46,7 +47,7 @@ _ENDED: Final = (
 )
 _TAKE: Final = (
     "update chores set state='leased', attempts=attempts+1, token=token+1, lease_until=?, worker=? where id=?"
-    " returning " + columns.CHORE
+    " returning " + columns.CHORE + ", hash"
 )
 _RELEASE: Final = "update chores set state='queued', attempts=attempts-1, lease_until=null where state='leased' and worker=? returning id"
 _RENEW: Final = "update chores set lease_until=? where id=? and token=? and state='leased' returning id"
@@ -109,11 +110,6 @@ def _enqueue(ledger: Ledger, work: Work, operation: Enqueue) -> None:
     work.steps.append(Step("enqueue", draft.id, 0, 1))
 
 
-def chore_hash(*columns: Column) -> bytes:
-    """The guard of a chore: of ``id, space, bank, key, kind, dedupe, payload, max_attempts, created``."""
-    return row_hash(*columns)
-
-
 def _find(ledger: Ledger, work: Work, chore: str) -> tuple[str, int]:
     found = ledger.connection.execute(_STATE, (bytes.fromhex(chore), work.batch.space)).fetchone()
     if found is None:
@@ -148,13 +144,15 @@ def lease(
     limit: int,
 ) -> list[Chore]:
     """Take due chores, oldest first, one of each place; inside the open transaction."""
+    if limit < 1:
+        return []
     connection.execute(_USED_UP, (now_us,))
     asked = (now_us, None if kinds is None else dump_json(list(kinds)))
     busy = set(connection.execute(_BUSY, (now_us,)))
     # Each comes in order from its index, and no further than is needed.
     due = merge(connection.execute(_QUEUED, asked), connection.execute(_ENDED, asked))
     return [
-        chore_of(connection.execute(_TAKE, (until_us, worker, identifier)).fetchall()[0])
+        chore_of(whole_chore(connection.execute(_TAKE, (until_us, worker, identifier)).fetchall()[0]))
         for identifier in _first_of_places(due, busy, limit)
     ]
 

@@ -59,12 +59,10 @@ def words_text(terms: dict[str, int]) -> str:
     So the rows of ``term~n`` are those where the term occurs at least n times: exact frequencies from an index that
     keeps nothing but row ids.
     """
-    parts: list[str] = []
-    for term, count in terms.items():
-        parts.append(term)
-        if count > 1:
-            parts.extend([f"{term}~{level}" for level in range(2, count + 1)])
-    return " ".join(parts)
+    further = [
+        f"{term}~{level}" for term, count in terms.items() if count > 1 for level in range(2, count + 1)
+    ]
+    return " ".join([*terms, *further])
 
 
 def origin_column(origin: Origin) -> str | None:

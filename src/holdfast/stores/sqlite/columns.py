@@ -8,6 +8,7 @@ ENTRY: Final = (
     "row, id, version, kind, content, title, speaker, name, thread, subject, metadata, origin, created, recorded,"
     " expires, change, seen"
 )
+PAST: Final = ENTRY + ", digest, retired, reason, by_entry, by_change, length, vectors, scales"
 DOCUMENT: Final = (
     "position, id, space, bank, key, kind, name, version, value, subject, origin, recorded, expires, change"
 )

@@ -77,6 +77,15 @@ def open_connection(path: str, *, readonly: bool, vfs: str | None) -> Connection
     return cast("Connection", apsw.Connection(path, flags=flags | apsw.SQLITE_OPEN_NOMUTEX, vfs=vfs))
 
 
+def open_at_rest(path: Path) -> Connection:
+    """A bare connection to read a file that nobody writes, from a folder that need not be writable."""
+    log = path.with_name(path.name + "-wal")
+    if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
+        return open_connection(str(path), readonly=True, vfs=None)
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX
+    return cast("Connection", apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=flags))
+
+
 STEP_PAGES: Final = 1_024
 
 

@@ -15,11 +15,14 @@ from holdfast.model.values import dump_json
 from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import origin_column, row_hash
 from holdfast.stores.sqlite.db import Record
+from holdfast.stores.sqlite.guards import document_hash, whole_document
 from holdfast.stores.sqlite.ledger import Ledger, Work
 from holdfast.stores.sqlite.quotas import size_of
 
 _CURRENT: Final = (
-    "select " + columns.DOCUMENT + " from documents where space=? and bank=? and key=? and kind=? and name=?"
+    "select "
+    + columns.DOCUMENT
+    + ", hash from documents where space=? and bank=? and key=? and kind=? and name=?"
 )
 _LAST_KEPT: Final = (
     "select id, version from document_versions where space=? and bank=? and key=? and kind=? and name=?"
@@ -54,7 +57,8 @@ def name_columns(space: str, ref: DocumentRef) -> tuple[str, str, str, str, str]
 
 def current(ledger: Ledger, space: str, ref: DocumentRef) -> Record | None:
     """The row of a document, visible or expired."""
-    return ledger.connection.execute(_CURRENT, name_columns(space, ref)).fetchone()
+    found = ledger.connection.execute(_CURRENT, name_columns(space, ref)).fetchone()
+    return None if found is None else whole_document(found)
 
 
 def expired(row: Record, now: int) -> bool:
@@ -150,12 +154,10 @@ def write_new(ledger: Ledger, work: Work, ref: DocumentRef, identifier: bytes, v
     names = name_columns(work.batch.space, ref)
     written = (1, value, None, origin_column(work.batch.origin), work.at, None, work.change)
     guard = document_hash(identifier, *names, *written)
-    ledger.connection.execute(_PUT, (identifier, *names, *written, guard))
-
-
-def document_hash(*columns: bytes | str | int | None) -> bytes:
-    """The guard of a document's row: of everything but its position."""
-    return row_hash(*columns)
+    try:
+        ledger.connection.execute(_PUT, (identifier, *names, *written, guard))
+    except apsw.ConstraintError as error:
+        raise AlreadyExists(f"the change {identifier.hex()} exists already", hint="make a new id") from error
 
 
 def _identity(ledger: Ledger, space: str, operation: Put, row: Record | None, now: int) -> tuple[bytes, int]:

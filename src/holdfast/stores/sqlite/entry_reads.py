@@ -14,6 +14,7 @@ from holdfast.model.window import Cursor, EntryPage, KeyInfo, Window
 from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import entry_of, retirement_of
 from holdfast.stores.sqlite.db import Connection, Record
+from holdfast.stores.sqlite.guards import whole_entry, whole_key, whole_past
 from holdfast.stores.sqlite.layout import KeyRange
 from holdfast.stores.sqlite.places import bank_number, hidden_name
 from holdfast.stores.sqlite.reading import Reading
@@ -21,8 +22,8 @@ from holdfast.stores.sqlite.reading import Reading
 if TYPE_CHECKING:
     from holdfast.model.filter import Filter
 
-_SELECT: Final = "select " + columns.ENTRY + " from entries "
-_SELECT_PAST: Final = "select " + columns.ENTRY + ", retired, reason, by_entry, by_change, number from past "
+_SELECT: Final = "select " + columns.ENTRY + ", digest, hash from entries "
+_SELECT_PAST: Final = "select " + columns.PAST + ", hash, number from past "
 _BOUNDED: Final = (
     "where row between ? and ? and (expires is null or expires>=?) and created>=? and created<? "
 )
@@ -34,16 +35,18 @@ _BY_ID: Final = _SELECT + "where id=?"
 _BY_ROW: Final = _SELECT + "where row=?"
 _PAST_BY_ID: Final = _SELECT_PAST + "where id=? order by version"
 _PAST_BY_NUMBER: Final = _SELECT_PAST + "where number=?"
-_KEY: Final = "select key, number, base, disordered from keys where bank=? and key=? order by base"
-_KEYS_UP: Final = "select key, number, base, disordered from keys where bank=? and key>=? order by key, base"
+_KEY: Final = "select key, number, base, disordered, hash from keys where bank=? and key=? order by base"
+_KEYS_UP: Final = (
+    "select key, number, base, disordered, hash from keys where bank=? and key>=? order by key, base"
+)
 _KEYS_DOWN: Final = (
-    "select key, number, base, disordered from keys where bank=? and key<=? order by key desc, base"
+    "select key, number, base, disordered, hash from keys where bank=? and key<=? order by key desc, base"
 )
 _COUNT: Final = (
     "select count(*), max(row) from entries where row between ? and ? and (expires is null or expires>=?)"
 )
 _CREATED: Final = "select created from entries where row=?"
-_HIGH: Final = "select number, base, high from keys where bank=? and key=? order by base desc limit 1"
+_HIGH: Final = "select number, base, high, hash from keys where bank=? and key=? order by base desc limit 1"
 _SPENT: Final = "select high from spent where bank=? and name=?"
 _SALT: Final = "select value from meta where name='salt'"
 _LAST_ROW: Final = (
@@ -123,7 +126,8 @@ def _keys(reading: Reading, scope: Scope, window: Window) -> Iterator[Key]:
 
 def _gathered(reading: Reading, name: str, bank: int, rows: Iterable[Record]) -> Iterator[Key]:
     held: Key | None = None
-    for key, number, base, disordered in rows:
+    for key, number, base, disordered, guard in rows:
+        whole_key(bank, number, key, base, guard)
         kept = KeyRange(*reading.layout.key_rows(bank, cast("int", number)), cast("int", base))
         if held is not None and held.place.key == key:
             held.ranges.append(kept)
@@ -181,7 +185,7 @@ def _in_row_order(
         # A page at once; without a limit, one by one, since the caller may stop early.
         for record in records if limit < 0 else records.fetchall():
             handle = cast("int", record[0])
-            yield handle, entry_of(record, space, place.bank, place.key, handle + offset)
+            yield handle, entry_of(whole_entry(record), space, place.bank, place.key, handle + offset)
 
 
 def _known(reading: Reading, space: str, key: Key, window: Window) -> Iterator[Found]:
@@ -197,7 +201,7 @@ def _known(reading: Reading, space: str, key: Key, window: Window) -> Iterator[F
                 versions.setdefault(row, []).append(found)
         for record in reading.connection.execute(_ALL, bounds):
             row = cast("int", record[0])
-            entry = entry_of(record, space, key.place.bank, key.place.key, kept.seq_of(row))
+            entry = entry_of(whole_entry(record), space, key.place.bank, key.place.key, kept.seq_of(row))
             versions.setdefault(row, []).append((row if window.as_of_us is None else -row, entry))
         for held in versions.values():
             chosen = chosen_version(held, window, now)
@@ -207,8 +211,9 @@ def _known(reading: Reading, space: str, key: Key, window: Window) -> Iterator[F
 
 def past_found(record: Record, space: str, place: Place, seq: int) -> Found:
     """A version of the past with its handle."""
-    entry = entry_of(record, space, place.bank, place.key, seq)
-    return -cast("int", record[21]), replace(entry, retired=retirement_of(record[17:21]))
+    whole = whole_past(record)
+    entry = entry_of(whole, space, place.bank, place.key, seq)
+    return -cast("int", whole[25]), replace(entry, retired=retirement_of(whole[18:22]))
 
 
 def chosen_version(held: Sequence[Found], window: Window, now: int) -> Found | None:
@@ -272,7 +277,7 @@ def version_rows(reading: Reading, scope: Scope, name: bytes, *, past: bool) -> 
         row = cast("int", record[0])
         space, place, seq = reading.names.of_row(reading.connection, row)
         if inside(scope, space, place):
-            found.append((row, entry_of(record, space, place.bank, place.key, seq)))
+            found.append((row, entry_of(whole_entry(record), space, place.bank, place.key, seq)))
     return found
 
 
@@ -302,7 +307,7 @@ def _behind(reading: Reading, connection: Connection, scope: Scope, handle: int,
         return None
     if past:
         return past_found(record, space, place, seq)[1]
-    entry = entry_of(record, space, place.bank, place.key, seq)
+    entry = entry_of(whole_entry(record), space, place.bank, place.key, seq)
     return entry if handle < 0 or entry.visible(now) else None
 
 
@@ -356,7 +361,8 @@ def head(reading: Reading, scope: Scope) -> int:
             salt = cast("bytes", connection.execute(_SALT).get)
             spent = connection.execute(_SPENT, (bank, hidden_name(salt, bank, place.key))).fetchone()
             return 0 if spent is None else cast("int", spent[0])
-        number, base, high = cast("tuple[int, int, int]", newest)
+        number, base, high = cast("tuple[int, int, int]", newest[:3])
+        whole_key(bank, number, place.key, base, newest[3])
         kept = KeyRange(*reading.layout.key_rows(bank, number), base)
         last = cast("int", connection.execute(_LAST_ROW, (kept.low, kept.high)).get)
         return max(high, kept.seq_of(last) if last else base)

@@ -13,14 +13,15 @@ from holdfast.model.scope import Place
 from holdfast.model.values import dump_json, load_json
 from holdfast.rules.words import index_terms
 from holdfast.stores.sqlite import columns
-from holdfast.stores.sqlite.codec import row_hash, words_text
+from holdfast.stores.sqlite.codec import words_text
 from holdfast.stores.sqlite.db import Column, Record
-from holdfast.stores.sqlite.ledger import Ledger, Work, entry_hash
+from holdfast.stores.sqlite.guards import entry_hash, past_hash, whole_entry, whole_past
+from holdfast.stores.sqlite.ledger import Ledger, Work
 from holdfast.stores.sqlite.pages import Slot, take_slot, write_tail
 from holdfast.stores.sqlite.prepared import Body
 from holdfast.stores.sqlite.quotas import size_of
 
-_CURRENT: Final = "select " + columns.ENTRY + ", digest from entries where id=?"
+_CURRENT: Final = "select " + columns.ENTRY + ", digest, hash from entries where id=?"
 _PUT_ENTRY: Final = "insert into entries values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 _DROP_ENTRY: Final = "delete from entries where row=?"
 _PUT_PAST_WORDS: Final = "insert into past_words(rowid, terms) values(?,?)"
@@ -29,12 +30,7 @@ _PUT_PAST: Final = (
     " created, recorded, expires, change, seen, digest, retired, reason, by_entry, by_change, length, vectors, scales,"
     " hash) values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) returning number"
 )
-_PAST: Final = (
-    "select "
-    + columns.ENTRY
-    + ", digest, retired, reason, by_entry, by_change, length, vectors, scales from past"
-    " where id=? order by version"
-)
+_PAST: Final = "select " + columns.PAST + ", hash from past where id=? order by version"
 _LAST_VERSION: Final = "select max(version) from past where id=?"
 _SEEN: Final = "update entries set seen=seen+1 where row=?"
 _PUT_DERIVED: Final = "insert or ignore into derived values(?,?,0)"
@@ -86,7 +82,7 @@ def current(ledger: Ledger, space: str, identifier: bytes) -> Stored | None:
     if found is None:
         return None
     owner, place, seq = ledger.names.of_row(ledger.connection, cast("int", found[0]))
-    return Stored(place, seq, found) if owner == space else None
+    return Stored(place, seq, whole_entry(found)) if owner == space else None
 
 
 def demanded(ledger: Ledger, work: Work, identifier: str, expected: int | None, *, visible: bool) -> Stored:
@@ -128,11 +124,6 @@ def retire_row(ledger: Ledger, work: Work, stored: Stored, reason: Reason, by: s
     ledger.forget_known_ids()
     ledger.forget_place(work.batch.space, stored.place)
     return slot
-
-
-def past_hash(columns: Record) -> bytes:
-    """The guard of a row of the past: of everything but ``seen``."""
-    return row_hash(*columns[:16], *columns[17:])
 
 
 def write_current(ledger: Ledger, work: Work, place: Place, record: Record, slot: Slot) -> None:
@@ -216,7 +207,7 @@ def bring_back(ledger: Ledger, work: Work, identifier: str, version: int | None)
     """Write a kept version as a new current one; the version before, the seq, and the new version."""
     space, name = work.batch.space, bytes.fromhex(identifier)
     stored = current(ledger, space, name)
-    kept = ledger.connection.execute(_PAST, (name,)).fetchall()
+    kept = [whole_past(record) for record in ledger.connection.execute(_PAST, (name,))]
     if stored is None and not kept:
         raise EntryNotFound(f"there is no entry {identifier} here")
     row = stored.row if stored is not None else cast("int", kept[-1][0])

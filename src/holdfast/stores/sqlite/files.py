@@ -9,9 +9,16 @@ from typing import Final, TypeAlias, cast
 
 import apsw
 
-from holdfast.errors import EmbedderMismatch, StoreBusy, StoreFailed, StoreReadOnly, StoreUnsupported
+from holdfast.errors import (
+    EmbedderMismatch,
+    HoldfastError,
+    StoreBusy,
+    StoreFailed,
+    StoreReadOnly,
+    StoreUnsupported,
+)
 from holdfast.stores.sqlite.db import Connection, open_connection
-from holdfast.stores.sqlite.faults import failed
+from holdfast.stores.sqlite.faults import DAMAGE, UNREADABLE, Spoilt, damaged, failed, read_error
 from holdfast.stores.sqlite.heads import APPLICATION
 from holdfast.stores.sqlite.layout import Layout
 from holdfast.stores.sqlite.migrations import SCHEMA, migrate
@@ -108,12 +115,12 @@ def connect(path: Path, *, readonly: bool, vfs: str | None = None, tuning: Tunin
     return connection
 
 
-def cannot_open(path: Path, error: apsw.Error) -> StoreUnsupported | StoreFailed | StoreReadOnly | StoreBusy:
+def cannot_open(path: Path, error: apsw.Error) -> HoldfastError:
     """The typed error for a file that SQLite will not open."""
     if isinstance(error, apsw.NotADBError):
-        return StoreUnsupported(
-            f"{path} is not a holdfast file", code="not_a_store", hint="give another path"
-        )
+        return _foreign(path)
+    if isinstance(error, DAMAGE):
+        return damaged(path, error)
     if isinstance(error, apsw.BusyError):
         return StoreBusy(
             f"{path} is locked by another program", hint="it may be restoring it; try again when that is done"
@@ -121,6 +128,15 @@ def cannot_open(path: Path, error: apsw.Error) -> StoreUnsupported | StoreFailed
     if isinstance(error, apsw.ReadOnlyError):
         return StoreReadOnly(f"{path} cannot be written", hint="open it with ?mode=ro")
     return failed(f"{path} cannot be opened", error, hint="check that the folder exists and may be written")
+
+
+def _foreign(path: Path) -> StoreUnsupported:
+    """The error for a file without the marks of a memory: it never was one, is empty, or its first bytes are lost."""
+    return StoreUnsupported(
+        f"{path} is not a holdfast file",
+        code="not_a_store",
+        hint=f"give another path; if it was a memory once: holdfast repair {path}",
+    )
 
 
 def put_away(connection: Connection | None) -> None:
@@ -179,9 +195,7 @@ def prepare(
                     _in_transaction(connection, lambda: make_words_anew(connection, layout))
             return
         if readonly or application or tables:
-            raise StoreUnsupported(
-                f"{path} is not a holdfast file", code="not_a_store", hint="give another path"
-            )
+            raise _foreign(path)
         with lock.held():
             _use_log(connection, path)
             _in_transaction(connection, lambda: _create(connection, layout))
@@ -192,6 +206,8 @@ def prepare(
         raise StoreFailed(
             f"{path} cannot be brought up to date: {error}", hint="check the disk, then open it again"
         ) from error
+    except (Spoilt, *UNREADABLE) as error:
+        raise read_error(path, error) or error from error
 
 
 def _use_log(connection: Connection, path: Path) -> None:

@@ -16,21 +16,25 @@ from holdfast.model.scope import Place
 from holdfast.model.values import JsonValue, dump_json, load_json
 from holdfast.rules.cascade import Cascade, Derived, cascade, names_any, trimmed_sources
 from holdfast.stores.sqlite import columns, document_rows, entry_rows
-from holdfast.stores.sqlite.chore_rows import chore_hash
 from holdfast.stores.sqlite.codec import KINDS, origin_column, origin_of, row_hash
 from holdfast.stores.sqlite.db import Column, Record
-from holdfast.stores.sqlite.ledger import Ledger, Work, entry_hash
+from holdfast.stores.sqlite.guards import (
+    chore_hash,
+    entry_hash,
+    past_hash,
+    whole_chore,
+    whole_document,
+    whole_entry,
+    whole_past,
+    whole_version,
+)
+from holdfast.stores.sqlite.ledger import Ledger, Work
 from holdfast.stores.sqlite.pages import remove_slots
 from holdfast.stores.sqlite.places import hidden_name, selector_name
 from holdfast.stores.sqlite.scrub import sampled
 
-_ENTRY: Final = "select " + columns.ENTRY + ", digest from entries"
-_PAST: Final = (
-    "select "
-    + columns.ENTRY
-    + ", digest, retired, reason, by_entry, by_change, length, vectors, scales, number"
-    " from past"
-)
+_ENTRY: Final = "select " + columns.ENTRY + ", digest, hash from entries"
+_PAST: Final = "select " + columns.PAST + ", hash, number from past"
 _ENTRY_BY_ID: Final = _ENTRY + " where id=?"
 _PAST_BY_ID: Final = _PAST + " where id=?"
 _ENTRY_BY_ROWS: Final = _ENTRY + " where row between ? and ?"
@@ -40,13 +44,17 @@ _PAST_BY_SUBJECT: Final = _PAST + " where subject=?"
 _BANKS: Final = "select bank from banks where space=?1 and (?2 is null or name=?2)"
 _KEY_NUMBERS: Final = "select number from keys where bank=? and key=?"
 _DOCUMENTS: Final = (
-    "select " + columns.DOCUMENT + " from documents where space=?1 and (?2 is null or bank=?2)"
+    "select " + columns.DOCUMENT + ", hash from documents where space=?1 and (?2 is null or bank=?2)"
 )
 _VERSIONS: Final = (
-    "select " + columns.DOCUMENT + " from document_versions where space=?1 and (?2 is null or bank=?2)"
+    "select "
+    + columns.DOCUMENT
+    + ", ended, ended_change, hash from document_versions where space=?1 and (?2 is null or bank=?2)"
 )
-_DOCUMENT_BY_ID: Final = "select " + columns.DOCUMENT + " from documents where id=?1"
-_VERSION_BY_ID: Final = "select " + columns.DOCUMENT + " from document_versions where id=?1"
+_DOCUMENT_BY_ID: Final = "select " + columns.DOCUMENT + ", hash from documents where id=?1"
+_VERSION_BY_ID: Final = (
+    "select " + columns.DOCUMENT + ", ended, ended_change, hash from document_versions where id=?1"
+)
 _DERIVED: Final = "select record, is_document from derived where source=?"
 _DROP_ENTRY: Final = "delete from entries where row=?"
 _DROP_PAST: Final = "delete from past where number=?"
@@ -59,9 +67,9 @@ _TOMBSTONE: Final = "insert or ignore into tombstones values(?,?,?,?)"
 _FORGOTTEN: Final = "insert or replace into forgotten values(?,?,?)"
 _SET_ORIGIN: Final = "update entries set origin=?, hash=? where row=?"
 _SET_PAST_ORIGIN: Final = "update past set origin=?, hash=? where number=?"
-_HIDDEN_BY: Final = "select distinct id from past where by_entry=? and reason='hidden'"
+_HIDDEN_BY: Final = "select distinct id, row from past where by_entry=? and reason='hidden'"
 _NEWEST: Final = "select by_entry, reason from past where id=? order by version desc limit 1"
-_CHORES: Final = "select id, bank, key, payload, kind, max_attempts, created from chores where space=?"
+_CHORES: Final = "select " + columns.CHORE + ", hash from chores where space=?"
 _CLEAR_CHORE: Final = (
     "update chores set key=?, payload=null, last_error=null, dedupe=null, worker=null, change=?, hash=?, lease_until=case when state in ('queued','leased') then null else"
     " lease_until end, state=case when state in ('queued','leased') then 'cancelled' else state end where id=?"
@@ -109,7 +117,7 @@ def forget(ledger: Ledger, work: Work, operation: Forget) -> None:
     _take_along(ledger, taken, entries, documents)
     gone = frozenset(name.hex() for name in (*entries, *documents))
     heads = {doomed.place: ledger.place(space, doomed.place, number=False).seq for doomed in entries.values()}
-    returning = _returning(ledger, entries)
+    returning = _returning(ledger, space, entries)
     steps = [(name.hex(), doomed.last) for name, doomed in entries.items()]
     steps += [(name.hex(), version) for name, version in documents.items()]
     work.steps += [Step("forget", reference, version, 0) for reference, version in sorted(steps)]
@@ -137,8 +145,24 @@ def _texts_of(ledger: Ledger, entries: Iterable[Doomed], documents: Iterable[byt
         for record in doomed.records:
             yield from (cast("str", record[at]) for at in (4, 5, 10) if record[at])
     for name in documents:
-        for sql in (_DOCUMENT_BY_ID, _VERSION_BY_ID):
-            yield from (cast("str", row[8]) for row in ledger.connection.execute(sql, (name,)))
+        rows = _documents(ledger, _DOCUMENT_BY_ID, _VERSION_BY_ID, (name,))
+        yield from (cast("str", row[8]) for row in rows)
+
+
+def _current(ledger: Ledger, sql: str, asked: tuple[Column, ...]) -> list[Record]:
+    return [whole_entry(record) for record in ledger.connection.execute(sql, asked)]
+
+
+def _past(ledger: Ledger, sql: str, asked: tuple[Column, ...]) -> list[Record]:
+    return [whole_past(record) for record in ledger.connection.execute(sql, asked)]
+
+
+def _documents(ledger: Ledger, now: str, then: str, asked: tuple[Column, ...]) -> list[Record]:
+    """Documents, then their earlier versions. What is damaged is not erased by halves: a repair comes first."""
+    return [
+        *(whole_document(record) for record in ledger.connection.execute(now, asked)),
+        *(whole_version(record) for record in ledger.connection.execute(then, asked)),
+    ]
 
 
 def _selected_entries(ledger: Ledger, space: str, selector: Selector) -> dict[bytes, Doomed]:
@@ -171,17 +195,17 @@ def _candidates(ledger: Ledger, space: str, selector: Selector) -> Iterator[Reco
     if selector.ids:
         for identifier in selector.ids:
             name = (bytes.fromhex(identifier),)
-            yield from connection.execute(_ENTRY_BY_ID, name).fetchall()
-            yield from connection.execute(_PAST_BY_ID, name).fetchall()
+            yield from _current(ledger, _ENTRY_BY_ID, name)
+            yield from _past(ledger, _PAST_BY_ID, name)
         return
     if selector.subject is not None:
-        yield from connection.execute(_ENTRY_BY_SUBJECT, (selector.subject,)).fetchall()
-        yield from connection.execute(_PAST_BY_SUBJECT, (selector.subject,)).fetchall()
+        yield from _current(ledger, _ENTRY_BY_SUBJECT, (selector.subject,))
+        yield from _past(ledger, _PAST_BY_SUBJECT, (selector.subject,))
     key = selector.subject if selector.key is None else selector.key
     for (bank,) in connection.execute(_BANKS, (space, selector.bank)).fetchall():
         for bounds in _bounds(ledger, cast("int", bank), key):
-            yield from connection.execute(_ENTRY_BY_ROWS, bounds).fetchall()
-            yield from connection.execute(_PAST_BY_ROWS, bounds).fetchall()
+            yield from _current(ledger, _ENTRY_BY_ROWS, bounds)
+            yield from _past(ledger, _PAST_BY_ROWS, bounds)
 
 
 def _bounds(ledger: Ledger, bank: int, key: str | None) -> list[tuple[int, int]]:
@@ -192,12 +216,12 @@ def _bounds(ledger: Ledger, bank: int, key: str | None) -> list[tuple[int, int]]
 
 
 def _doomed(ledger: Ledger, name: bytes) -> Doomed:
-    current = ledger.connection.execute(_ENTRY_BY_ID, (name,)).fetchone()
-    past = ledger.connection.execute(_PAST_BY_ID, (name,)).fetchall()
-    records = [*past, *([current] if current is not None else [])]
+    current = _current(ledger, _ENTRY_BY_ID, (name,))
+    past = _past(ledger, _PAST_BY_ID, (name,))
+    records = [*past, *current]
     _, place, seq = ledger.names.of_row(ledger.connection, cast("int", records[0][0]))
     last = max(cast("int", record[2]) for record in records)
-    return Doomed(name, place, seq, last, current, past)
+    return Doomed(name, place, seq, last, current[0] if current else None, past)
 
 
 def _selected_documents(ledger: Ledger, space: str, selector: Selector) -> dict[bytes, int]:
@@ -207,11 +231,9 @@ def _selected_documents(ledger: Ledger, space: str, selector: Selector) -> dict[
     if selector.ids:
         for identifier in selector.ids:
             name = (bytes.fromhex(identifier),)
-            rows += ledger.connection.execute(_DOCUMENT_BY_ID, name).fetchall()
-            rows += ledger.connection.execute(_VERSION_BY_ID, name).fetchall()
+            rows += _documents(ledger, _DOCUMENT_BY_ID, _VERSION_BY_ID, name)
     else:
-        rows += ledger.connection.execute(_DOCUMENTS, (space, selector.bank)).fetchall()
-        rows += ledger.connection.execute(_VERSIONS, (space, selector.bank)).fetchall()
+        rows += _documents(ledger, _DOCUMENTS, _VERSIONS, (space, selector.bank))
     chosen = {cast("bytes", row[1]) for row in rows if row[2] == space and _document_selected(selector, row)}
     return {name: _last_version(ledger, name) for name in sorted(chosen)}
 
@@ -228,35 +250,33 @@ def _document_selected(selector: Selector, row: Record) -> bool:
 
 
 def _last_version(ledger: Ledger, name: bytes) -> int:
-    rows = ledger.connection.execute(_DOCUMENT_BY_ID, (name,)).fetchall()
-    rows += ledger.connection.execute(_VERSION_BY_ID, (name,)).fetchall()
+    rows = _documents(ledger, _DOCUMENT_BY_ID, _VERSION_BY_ID, (name,))
     return max(cast("int", row[7]) for row in rows)
 
 
 def _derived_from(ledger: Ledger, space: str, wave: frozenset[str]) -> Iterable[Derived]:
     seen: set[bytes] = set()
+    wanted = wave.intersection
     for source in sorted(wave):
         for name, is_document in ledger.connection.execute(_DERIVED, (bytes.fromhex(source),)).fetchall():
             if name in seen:
                 continue
             seen.add(cast("bytes", name))
             found = _derived(ledger, space, cast("bytes", name), is_document=bool(is_document))
-            if found is not None:
+            # Versions that named a source may be kept no longer.
+            if found is not None and wanted(found.sources):
                 yield found
 
 
 def _derived(ledger: Ledger, space: str, name: bytes, *, is_document: bool) -> Derived | None:
     if is_document:
-        rows = ledger.connection.execute(_DOCUMENT_BY_ID, (name,)).fetchall()
-        rows += ledger.connection.execute(_VERSION_BY_ID, (name,)).fetchall()
+        rows = _documents(ledger, _DOCUMENT_BY_ID, _VERSION_BY_ID, (name,))
         kept = [row for row in rows if row[2] == space and row[5] != "receipt"]
+        named = frozenset(source for row in kept for source in origin_of(row[10]).sources)
         return (
-            Derived(name.hex(), frozenset(), is_document=True, is_summary=False, method="stated")
-            if kept
-            else None
+            Derived(name.hex(), named, is_document=True, is_summary=False, method="stated") if kept else None
         )
-    rows = ledger.connection.execute(_ENTRY_BY_ID, (name,)).fetchall()
-    rows += ledger.connection.execute(_PAST_BY_ID, (name,)).fetchall()
+    rows = [*_current(ledger, _ENTRY_BY_ID, (name,)), *_past(ledger, _PAST_BY_ID, (name,))]
     if not rows or ledger.names.of_row(ledger.connection, cast("int", rows[0][0]))[0] != space:
         return None
     origins = [origin_of(row[11]) for row in rows]
@@ -282,11 +302,13 @@ def _take_along(
             documents[name] = _last_version(ledger, name)
 
 
-def _returning(ledger: Ledger, entries: dict[bytes, Doomed]) -> list[str]:
-    """Entries hidden by an erased summary, and by nothing since."""
+def _returning(ledger: Ledger, space: str, entries: dict[bytes, Doomed]) -> list[str]:
+    """Entries of the space hidden by an erased summary, and by nothing since."""
     found: set[str] = set()
     for name in entries:
-        for (hidden,) in ledger.connection.execute(_HIDDEN_BY, (name,)).fetchall():
+        for hidden, row in ledger.connection.execute(_HIDDEN_BY, (name,)).fetchall():
+            if ledger.names.of_row(ledger.connection, cast("int", row))[0] != space:
+                continue
             if hidden in entries or ledger.connection.execute(_ENTRY_BY_ID, (hidden,)).fetchone() is not None:
                 continue
             newest = ledger.connection.execute(_NEWEST, (hidden,)).fetchone()
@@ -305,7 +327,7 @@ def _trim(ledger: Ledger, space: str, trimmed: frozenset[str], gone: frozenset[s
             connection.execute(_SET_ORIGIN, (record[11], entry_hash(record), record[0]))
         for past in doomed.past:
             record = _without(past, gone)
-            connection.execute(_SET_PAST_ORIGIN, (record[11], entry_rows.past_hash(record[:-1]), record[-1]))
+            connection.execute(_SET_PAST_ORIGIN, (record[11], past_hash(record[:-1]), record[-1]))
 
 
 def _without(record: Record, gone: frozenset[str]) -> Record:
@@ -379,7 +401,7 @@ def _clear_chores(ledger: Ledger, work: Work, selector: Selector, gone: frozense
     by_place = selector.whole
     cleared = 0
     for found in ledger.connection.execute(_CHORES, (work.batch.space,)).fetchall():
-        name, bank, key, payload, kind, attempts, created = found
+        (name, _, bank, key, kind, _, payload, _, _, attempts, _, _, _, _, _, created, _) = whole_chore(found)
         at_place = (
             by_place
             and (selector.bank is None or bank == selector.bank)

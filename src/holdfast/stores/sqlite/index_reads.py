@@ -12,27 +12,28 @@ from holdfast.model.entry import Quantised
 from holdfast.model.scope import Scope
 from holdfast.model.window import Window
 from holdfast.ports.store import Postings, WordStats
+from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import vectors_of
 from holdfast.stores.sqlite.entry_reads import admitted, inside
-from holdfast.stores.sqlite.pages import lengths_of
+from holdfast.stores.sqlite.faults import Spoilt
+from holdfast.stores.sqlite.guards import whole_past
+from holdfast.stores.sqlite.pages import lengths_in, lengths_of, rows_of
 from holdfast.stores.sqlite.places import bank_number, key_ranges
 from holdfast.stores.sqlite.reading import Reading
 from holdfast.stores.sqlite.word_rows import indexable, level_query, occurrences
 
 _PAST_TERM: Final = "select rowid from past_words where past_words match ?"
-_PAST_ROW: Final = "select row, length, recorded, retired, expires from past where number=?"
+_PAST_ROW: Final = "select " + columns.PAST + ", hash from past where number=?"
 _EXPIRED: Final = "select row from entries where expires<? and row between ? and ?"
-_PAGE_SUMS: Final = (
-    "select coalesce(sum(count), 0), coalesce(sum(terms), 0) from pages where first between ? and ?"
-)
+_PAGE_SUMS: Final = "select first, count, terms, hash from pages where first between ? and ?"
 _TAIL_SUMS: Final = "select count(*), coalesce(sum(length), 0) from tail where row between ? and ?"
-_TAIL_LENGTH: Final = "select length from tail where row=?"
+_TAIL_LENGTH: Final = "select length, hash from tail where row=?"
 _LENGTHS: Final = (
-    "select rows, lengths from pages where first between ? and ? and last>=? order by first desc"
+    "select first, rows, lengths, hash from pages where first between ? and ? and last>=? order by first desc"
 )
 _DIMENSIONS: Final = "select value from meta where name='dimensions'"
 _PAST_VECTORS: Final = (
-    "select number, row, vectors, scales from past where recorded<=?1 and retired>?1"
+    "select " + columns.PAST + ", hash, number from past where recorded<=?1 and retired>?1"
     " and (expires is null or expires>=?1) and vectors is not null"
 )
 _EXPIRED_THEN: Final = "select row from entries where row between ?1 and ?2 and (recorded>?3 or expires<?3)"
@@ -87,12 +88,17 @@ def _rows(reading: Reading, sql: str, bounds: Bounds, before: tuple[int, ...]) -
 
 
 def _sums(reading: Reading, bounds: Bounds) -> tuple[int, int]:
+    """How many entries there are, and how many terms; those of the tail are compared when they are read one by one."""
+    connection = reading.connection
     entries = total = 0
     for low, high in bounds:
-        for sql in (_PAGE_SUMS, _TAIL_SUMS):
-            count, terms = cast("tuple[int, int]", reading.connection.execute(sql, (low, high)).fetchone())
-            entries += count
-            total += terms
+        for first, held, terms, guard in connection.execute(_PAGE_SUMS, (low, high)):
+            reading.verified.page(connection, first, guard)
+            entries += cast("int", held)
+            total += cast("int", terms)
+        count, length = cast("tuple[int, int]", connection.execute(_TAIL_SUMS, (low, high)).fetchone())
+        entries += count
+        total += length
     return entries, total
 
 
@@ -113,10 +119,14 @@ def _known_then(
         past.update((cast("int", number), level) for (number,) in rows)
         level += 1
     for number, count in past.items():
-        row, length, recorded, retired, expires = cast(
-            "tuple[int, int, int, int, int | None]",
-            reading.connection.execute(_PAST_ROW, (number,)).fetchone(),
+        record = reading.connection.execute(_PAST_ROW, (number,)).fetchone()
+        if record is None:
+            raise Spoilt("past_words", number)
+        whole = whole_past(record)
+        row, recorded, retired, length = cast(
+            "tuple[int, int, int, int]", (whole[0], whole[13], whole[18], whole[22])
         )
+        expires = cast("int | None", whole[14])
         space, place, _ = reading.names.of_row(reading.connection, row)
         then = recorded <= as_of_us < retired and (expires is None or as_of_us <= expires)
         if then and inside(scope, space, place):
@@ -146,9 +156,11 @@ class _Lengths:
         if not self._whole:
             if self._allowed <= 0:
                 for low, high in self._bounds:
-                    self._known.update(lengths_of(self._reading.connection, low, high))
+                    self._known.update(
+                        lengths_of(self._reading.connection, low, high, self._reading.verified)
+                    )
                 self._whole = True
-                return self._known[row]
+                return self._known.get(row, 0)
             self._allowed -= 1
         length = self._one(row)
         self._known[row] = length
@@ -157,17 +169,17 @@ class _Lengths:
     def _one(self, row: int) -> int:
         connection = self._reading.connection
         tail = connection.execute(_TAIL_LENGTH, (row,)).fetchone()
+        verified = self._reading.verified
         if tail is not None:
+            verified.tail(connection, row, tail[1])
             return cast("int", tail[0])
         layout = self._reading.layout
         low = layout.key_rows(*layout.range_of(row))[0]
-        for rows, lengths in connection.execute(_LENGTHS, (low, row, row)):
-            held = array("q")
-            held.frombytes(cast("bytes", rows))
+        for first, rows, lengths, guard in connection.execute(_LENGTHS, (low, row, row)):
+            verified.page(connection, first, guard)
+            held = rows_of(rows)
             if row in held:
-                sizes = array("I")
-                sizes.frombytes(cast("bytes", lengths))
-                return sizes[held.index(row)]
+                return lengths_in(lengths)[held.index(row)]
         return 0
 
 
@@ -199,7 +211,7 @@ def nearest(
                 hint="use the embedder that the store was made with",
             )
         bounds = bounds_of(reading, scope)
-        best = scan.best_by_row(connection, bounds, vector)
+        best = scan.best_by_row(connection, bounds, vector, reading.verified)
         if as_of_us is None:
             for expired in _rows(reading, _EXPIRED, bounds, (reading.now_us(),)):
                 best.pop(expired, None)
@@ -216,9 +228,10 @@ def _past_similarities(reading: Reading, scope: Scope, vector: Quantised, as_of_
     from holdfast.stores.sqlite import scan  # as above
 
     found: dict[int, float] = {}
-    for number, row, data, scales in reading.connection.execute(_PAST_VECTORS, (as_of_us,)).fetchall():
-        space, place, _ = reading.names.of_row(reading.connection, cast("int", row))
+    for record in reading.connection.execute(_PAST_VECTORS, (as_of_us,)).fetchall():
+        space, place, _ = reading.names.of_row(reading.connection, cast("int", record[0]))
         if inside(scope, space, place):
+            data, scales, number = whole_past(record)[23:]
             held = vectors_of(cast("bytes", data), cast("bytes", scales))
             found[-cast("int", number)] = max(scan.similarity(vector, one) for one in held)
     return found

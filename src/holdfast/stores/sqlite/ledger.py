@@ -40,14 +40,17 @@ from holdfast.stores.sqlite import quotas
 from holdfast.stores.sqlite.codec import origin_column, placed_of, placed_text, row_hash, steps_text
 from holdfast.stores.sqlite.db import Connection, Record
 from holdfast.stores.sqlite.faults import IdTaken
+from holdfast.stores.sqlite.guards import entry_hash, whole_change
 from holdfast.stores.sqlite.layout import KeyRange, Layout
 from holdfast.stores.sqlite.pages import Slot, seal, write_tail
-from holdfast.stores.sqlite.places import Names, bank_number, hidden_name
+from holdfast.stores.sqlite.places import Names, bank_number, hidden_name, key_ranges
 from holdfast.stores.sqlite.prepared import Bodies, Body
 from holdfast.stores.sqlite.quotas import Meter, meters, size_of
 from holdfast.stores.sqlite.word_rows import add_words, drop_words, waiting
 
-_LAST_AT: Final = "select at from journal order by cursor desc limit 1"
+_LAST: Final = (
+    "select cursor, id, space, at, origin, steps, undoes, hash from journal order by cursor desc limit 1"
+)
 _DIMENSIONS: Final = "select value from meta where name='dimensions'"
 _SET_DIMENSIONS: Final = "insert into meta values('dimensions', ?)"
 _SALT: Final = "select value from meta where name='salt'"
@@ -56,7 +59,7 @@ _PUT_JOURNAL: Final = "insert into journal(id, space, at, origin, steps, undoes,
 _PUT_DERIVED: Final = "insert or ignore into derived values(?,?,?)"
 _PUT_IDEMPOTENCY: Final = "insert into idempotency values(?,?,?,?,?,?)"
 _IDEMPOTENCY: Final = "select digest, change, at, placed from idempotency where name=?"
-_DIGEST: Final = "select id from entries where digest=? and row between ? and ? and (expires is null or expires>=?) limit 1"
+_DIGEST: Final = "select id from entries where digest=? and row between ? and ? and (expires is null or expires>=?) order by row limit 1"
 _LAST_ROW: Final = (
     "select max(coalesce((select max(row) from entries where row between ?1 and ?2), 0),"
     " coalesce((select max(row) from past where row between ?1 and ?2), 0))"
@@ -66,7 +69,6 @@ _TAIL_COUNT: Final = "select count(*) from tail where row between ? and ?"
 _KEY: Final = (
     "select number, base, high, disordered from keys where bank=? and key=? order by base desc limit 1"
 )
-_KEY_LOWS: Final = "select number, base from keys where bank=? and key=? order by base"
 _PUT_BANK: Final = "insert into banks values(?,?,?,0,?)"
 _NEXT_BANK: Final = "select coalesce(max(bank)+1, 1) from banks"
 _NEXT_KEY: Final = "update banks set next_key=next_key+1 where bank=? returning next_key-1"
@@ -117,6 +119,7 @@ class Pending:
     derived: list[tuple[bytes, bytes, int]] = field(default_factory=list[tuple[bytes, bytes, int]])
     places: list[PlaceState] = field(default_factory=list[PlaceState])
     digests: set[tuple[int, bytes]] = field(default_factory=set[tuple[int, bytes]])
+    journal: list[Record] = field(default_factory=list[Record])
 
 
 class _NeedsSavepoint(HoldfastError):
@@ -285,8 +288,9 @@ class Ledger:
             self._record(work, meter)
         except BaseException:
             self._pending = Pending()
-            self.connection.execute("rollback to batch")
-            self.connection.execute("release batch")
+            if self.connection.in_transaction:  # a broken disk has taken the whole transaction back already
+                self.connection.execute("rollback to batch")
+                self.connection.execute("release batch")
             last_at = self._last_at
             self.drop_memory()
             self._last_at = last_at
@@ -330,6 +334,10 @@ class Ledger:
             row, identifier, 1, *columns, work.at, body.expires, work.change, 1, operation.digest,
         )  # fmt: skip
         pending.entries.append((*record, entry_hash(record)))
+        if (
+            operation.digest is not None
+        ):  # now that it is gathered: a second range writes what was gathered before
+            pending.digests.add((id(state), operation.digest))
         pending.words.append((row, body.words))
         if not state.fresh:
             pending.places.append(state)
@@ -356,7 +364,6 @@ class Ledger:
                 self._check_unknown(bytes.fromhex(operation.draft.id))
                 self._operations.merge(self, work, operation, cast("bytes", found[0]))
                 return True
-        self._pending.digests.add(mark)
         return False
 
     def flush(self) -> None:
@@ -367,6 +374,10 @@ class Ledger:
             return
         self._pending = Pending()
         connection = self.connection
+        try:
+            connection.executemany(_PUT_JOURNAL, pending.journal)
+        except apsw.ConstraintError as error:
+            raise IdTaken("a change with this id exists already", hint="make a new id") from error
         try:
             connection.executemany(_PUT_ENTRY, sorted(pending.entries))
         except apsw.ConstraintError as error:
@@ -427,18 +438,20 @@ class Ledger:
         steps = steps_text(work.steps)
         undoes = " ".join(batch.undoes) or None
         guard = row_hash(work.change, batch.space, work.at, origin, steps, undoes)
-        try:
-            self.connection.execute(
-                _PUT_JOURNAL, (work.change, batch.space, work.at, origin, steps, undoes, guard)
-            )
-        except apsw.ConstraintError as error:
-            raise AlreadyExists(f"the change {batch.id} exists already", hint="make a new id") from error
+        change = (work.change, batch.space, work.at, origin, steps, undoes, guard)
         if batch.idempotency is not None:
             name = idempotency_name(batch.space, batch.idempotency)
             row = (name, batch.idempotency.digest, work.change, work.at, placed_text(work.placed))
             self.connection.execute(_PUT_IDEMPOTENCY, (*row, row_hash(*row)))
         if meter is not None:
             quotas.note(self.connection, self.layout, batch, work.grown, meter)
+        if work.gathering:
+            self._pending.journal.append(change)
+            return
+        try:
+            self.connection.execute(_PUT_JOURNAL, change)
+        except apsw.ConstraintError as error:
+            raise AlreadyExists(f"the change {batch.id} exists already", hint="make a new id") from error
 
     def _repeated(self, space: str, idempotency: Idempotency) -> Commit | None:
         found = self.connection.execute(_IDEMPOTENCY, (idempotency_name(space, idempotency),)).fetchone()
@@ -474,8 +487,8 @@ class Ledger:
 
     def _recorded_at(self, at_us: int) -> int:
         if self._last_at is None:
-            found = self.connection.execute(_LAST_AT).fetchone()
-            self._last_at = -1 if found is None else cast("int", found[0])
+            found = self.connection.execute(_LAST).fetchone()
+            self._last_at = -1 if found is None else cast("int", whole_change(found)[3])
         return max(at_us, self._last_at + 1)
 
     def check_dimensions(self, sizes: frozenset[int], *, gathering: bool = False) -> None:
@@ -517,10 +530,7 @@ class Ledger:
         if found is None:
             return self._new_place(bank, place.key, number=number)
         high, disordered = cast("tuple[int, int]", found[2:])
-        ranges = [
-            KeyRange(*self.layout.key_rows(bank, cast("int", low)), cast("int", base))
-            for low, base in self.connection.execute(_KEY_LOWS, (bank, place.key))
-        ]
+        ranges = key_ranges(self.connection, self.layout, bank, place.key)
         kept = ranges[-1]
         last = cast("int", self.connection.execute(_LAST_ROW, (kept.low, kept.high)).get)
         seq = max(high, kept.seq_of(last) if last else kept.base)
@@ -581,11 +591,6 @@ class Ledger:
         if self._salt is None:
             self._salt = cast("bytes", self.connection.execute(_SALT).get)
         return self._salt
-
-
-def entry_hash(record: Record) -> bytes:
-    """The guard of an entry's row: of everything but ``seen``."""
-    return row_hash(*record[:16], record[17])
 
 
 def idempotency_name(space: str, idempotency: Idempotency) -> bytes:

@@ -7,35 +7,30 @@ from typing import Final, cast
 
 from holdfast.model.scope import Place
 from holdfast.stores.sqlite.db import Connection
+from holdfast.stores.sqlite.faults import Spoilt
+from holdfast.stores.sqlite.guards import whole_bank, whole_key
 from holdfast.stores.sqlite.layout import KeyRange, Layout
 
-_BANK: Final = "select bank from banks where space=? and name=?"
-_KEY_RANGES: Final = "select number, base from keys where bank=? and key=? order by base"
-_BANK_KEYS: Final = "select key, number, base from keys where bank=? order by key, base"
-_NAMES: Final = "select b.space, b.name, k.key, k.base from keys k join banks b on b.bank=k.bank where k.bank=? and k.number=?"
+_BANK: Final = "select bank, hash from banks where space=? and name=?"
+_KEY_RANGES: Final = "select number, base, hash from keys where bank=? and key=? order by base"
+_NAMES: Final = (
+    "select b.space, b.name, k.key, k.base, b.hash, k.hash from keys k join banks b on b.bank=k.bank"
+    " where k.bank=? and k.number=?"
+)
 
 
 def bank_number(connection: Connection, space: str, bank: str) -> int | None:
     """The number of a bank, if it holds anything."""
     found = connection.execute(_BANK, (space, bank)).fetchone()
-    return None if found is None else cast("int", found[0])
+    return None if found is None else whole_bank(found[0], space, bank, found[1])
 
 
 def key_ranges(connection: Connection, layout: Layout, bank: int, key: str) -> list[KeyRange]:
     """The ranges of a key in the order of their seqs."""
-    return [
-        KeyRange(*layout.key_rows(bank, cast("int", number)), cast("int", base))
-        for number, base in connection.execute(_KEY_RANGES, (bank, key))
-    ]
-
-
-def bank_keys(connection: Connection, layout: Layout, bank: int) -> dict[str, list[KeyRange]]:
-    """All keys of a bank by code points, with their ranges."""
-    found: dict[str, list[KeyRange]] = {}
-    for key, number, base in connection.execute(_BANK_KEYS, (bank,)):
-        found.setdefault(cast("str", key), []).append(
-            KeyRange(*layout.key_rows(bank, cast("int", number)), cast("int", base))
-        )
+    found: list[KeyRange] = []
+    for number, base, guard in connection.execute(_KEY_RANGES, (bank, key)):
+        whole_key(bank, number, key, base, guard)
+        found.append(KeyRange(*layout.key_rows(bank, cast("int", number)), cast("int", base)))
     return found
 
 
@@ -51,9 +46,12 @@ class Names:
         numbers = self._layout.range_of(row)
         known = self._known.get(numbers)
         if known is None:
-            space, bank, key, base = cast(
-                "tuple[str, str, str, int]", connection.execute(_NAMES, numbers).fetchone()
-            )
+            found = connection.execute(_NAMES, numbers).fetchone()
+            if found is None:
+                raise Spoilt("keys", f"the range of row {row}")
+            space, bank, key, base = cast("tuple[str, str, str, int]", found[:4])
+            whole_bank(numbers[0], space, bank, found[4])
+            whole_key(*numbers, key, base, found[5])
             known = (space, Place(bank, key), KeyRange(*self._layout.key_rows(*numbers), base))
             if len(self._known) > 100_000:
                 self._known.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias, cast
 
 from holdfast.model.batch import Append, Batch, Revise
 from holdfast.model.entry import Draft
@@ -17,6 +17,9 @@ from holdfast.stores.sqlite.codec import (
     words_text,
 )
 from holdfast.stores.sqlite.db import Column
+
+BRIEF_CHARACTERS: Final = 16_384
+BRIEF_VECTORS: Final = 16_384
 
 
 @dataclass(slots=True)
@@ -35,6 +38,12 @@ class Body:
     vectors: bytes | None
     scales: bytes | None
     dimensions: frozenset[int]
+
+    @property
+    def brief(self) -> bool:
+        """Whether it takes no time to write."""
+        text = cast("str", self.columns[1])
+        return len(text) <= BRIEF_CHARACTERS and len(self.vectors or b"") <= BRIEF_VECTORS
 
 
 Bodies: TypeAlias = dict[int, Body]

@@ -36,6 +36,10 @@ def _held_open(file: Path) -> int:
     then take the log for abandoned.
     """
     with _opening:
+        for place, descriptor in list(_open_files.items()):
+            if not os.fstat(descriptor).st_nlink:  # deleted: nobody can come to rely on its locks
+                os.close(descriptor)
+                del _open_files[place]
         stat = file.stat()
         known = _open_files.get((stat.st_dev, stat.st_ino))
         if known is None:

@@ -13,8 +13,8 @@ from typing import Final, TypeVar, cast
 
 import apsw
 
-from holdfast.errors import HoldfastError, StoreBusy, StoreClosed, StoreDamaged
-from holdfast.stores.sqlite.faults import failed
+from holdfast.errors import StoreClosed
+from holdfast.stores.sqlite.faults import read_error
 from holdfast.stores.sqlite.files import put_away
 from holdfast.stores.sqlite.reading import Reading
 
@@ -83,41 +83,16 @@ class Readers:
             try:
                 reading = reading or self._make_reading()
                 result = question.ask(reading)
-            except HoldfastError as known:
-                error = known
-            except (KeyError, IndexError, ValueError) as unreadable:
-                error = self._unreadable(unreadable)
-            except apsw.Error as broken:
-                error = self._translated(broken)
-                put_away(reading.connection if reading is not None else None)
-                reading = None
             except Exception as fault:  # noqa: BLE001 - the boundary of this thread: a fault reaches its caller as it is
-                error = fault
+                error = read_error(self._path, fault) or fault
+                if isinstance(fault, apsw.Error):  # what the connection remembers may be wrong as well
+                    put_away(reading.connection if reading is not None else None)
+                    reading = None
             with self._guard:
                 self._idle += 1
             with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
                 question.loop.call_soon_threadsafe(_answer, question.future, result, error)
         put_away(reading.connection if reading is not None else None)
-
-    def _unreadable(self, fault: Exception) -> HoldfastError:
-        damaged = StoreDamaged(
-            f"{self._path} holds a record that cannot be read: {fault}", hint="open the newest backup instead"
-        )
-        damaged.__cause__ = fault
-        return damaged
-
-    def _translated(self, error: apsw.Error) -> HoldfastError:
-        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-            damaged = StoreDamaged(f"{self._path} is damaged: {error}", hint="open the newest backup instead")
-            damaged.__cause__ = error
-            return damaged
-        if isinstance(error, apsw.BusyError):
-            busy = StoreBusy(
-                f"{self._path} is locked by another program", hint="try again, or stop that program"
-            )
-            busy.__cause__ = error
-            return busy
-        return failed(f"{self._path} could not be read", error, hint="check the disk and try again")
 
 
 def _answer(future: asyncio.Future[object], result: object, error: Exception | None) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import apsw
+
 from holdfast.stores.sqlite.db import Connection
+from holdfast.stores.sqlite.guards import Verified
 from holdfast.stores.sqlite.layout import Layout
 from holdfast.stores.sqlite.places import Names
 
@@ -22,6 +25,7 @@ class Reading:
     layout: Layout
     now_us: Callable[[], int]
     names: Names = field(init=False)
+    verified: Verified = field(default_factory=Verified)
 
     def __post_init__(self) -> None:
         self.names = Names(self.layout)
@@ -34,6 +38,7 @@ class Reading:
             yield self.connection
         except BaseException:
             if self.connection.in_transaction:
-                self.connection.execute("rollback")
+                with suppress(apsw.Error):  # of a file that is damaged; the first error tells of it
+                    self.connection.execute("rollback")
             raise
         self.connection.execute("commit")

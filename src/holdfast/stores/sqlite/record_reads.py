@@ -15,29 +15,35 @@ from holdfast.model.scope import Scope
 from holdfast.model.values import dump_json
 from holdfast.stores.sqlite import columns
 from holdfast.stores.sqlite.codec import change_of, chore_of, document_of
+from holdfast.stores.sqlite.guards import (
+    whole_change,
+    whole_chore,
+    whole_document,
+    whole_version,
+)
 from holdfast.stores.sqlite.reading import Reading
 
 _NAMED: Final = " where space=? and bank=? and key=? and kind=? and name=?"
-_DOCUMENT: Final = "select " + columns.DOCUMENT + " from documents" + _NAMED
-_VERSION_COLUMNS: Final = columns.DOCUMENT + ", ended, ended_change"
+_DOCUMENT: Final = "select " + columns.DOCUMENT + ", hash from documents" + _NAMED
+_VERSION_COLUMNS: Final = columns.DOCUMENT + ", ended, ended_change, hash"
 _PAST_DOCUMENTS: Final = (
     "select " + _VERSION_COLUMNS + " from document_versions" + _NAMED + " order by version"
 )
 _DOCUMENTS: Final = (
     "select "
     + columns.DOCUMENT
-    + " from documents where space=? and bank=? and key=? and kind=? and position>?"
+    + ", hash from documents where space=? and bank=? and key=? and kind=? and position>?"
     " and (expires is null or expires>=?) and substr(name, 1, ?)=? order by position limit ?"
 )
-_BY_ID: Final = "select " + columns.DOCUMENT + " from documents where id=?"
+_BY_ID: Final = "select " + columns.DOCUMENT + ", hash from documents where id=?"
 _PAST_BY_ID: Final = "select " + _VERSION_COLUMNS + " from document_versions where id=? order by version"
-_JOURNAL: Final = "select cursor, id, space, at, origin, steps, undoes from journal "
+_JOURNAL: Final = "select cursor, id, space, at, origin, steps, undoes, hash from journal "
 _CHANGES: Final = _JOURNAL + "where space=? and cursor>? order by cursor"
 _CHANGE: Final = _JOURNAL + "where id=? and space=?"
 _CHORES: Final = (
     "select "
     + columns.CHORE
-    + " from chores where space=?1 and (?2 is null or bank=?2) and (?3 is null or key=?3)"
+    + ", hash from chores where space=?1 and (?2 is null or bank=?2) and (?3 is null or key=?3)"
     " and (?4 is null or state in (select value from json_each(?4)))"
     " and (?5 is null or kind in (select value from json_each(?5))) order by id limit ?6"
 )
@@ -62,10 +68,10 @@ def document(reading: Reading, scope: Scope, ref: DocumentRef, as_of_us: int | N
     names = (scope.space, ref.bank, ref.key, ref.kind, ref.name)
     with reading.snapshot() as connection:
         row = connection.execute(_DOCUMENT, names).fetchone()
-        now = None if row is None else document_of(row)
+        now = None if row is None else document_of(whole_document(row))
         if as_of_us is None:
             return now if now is not None and now.visible(reading.now_us()) else None
-        past = [document_of(kept) for kept in connection.execute(_PAST_DOCUMENTS, names)]
+        past = [document_of(whole_version(kept)) for kept in connection.execute(_PAST_DOCUMENTS, names)]
     held = [*past, *([now] if now is not None else [])]
     if held and held[0].version > 1 and as_of_us < held[0].recorded_us:
         raise HistoryUnavailable(
@@ -82,7 +88,7 @@ def documents(
     arguments = (
         scope.space, place.bank, place.key, kind, after, reading.now_us(), len(prefix), prefix, limit
     )  # fmt: skip
-    return [document_of(row) for row in reading.connection.execute(_DOCUMENTS, arguments)]
+    return [document_of(whole_document(row)) for row in reading.connection.execute(_DOCUMENTS, arguments)]
 
 
 def document_versions(reading: Reading, scope: Scope, identifier: str) -> list[Document]:
@@ -91,7 +97,8 @@ def document_versions(reading: Reading, scope: Scope, identifier: str) -> list[D
         return []
     name = (bytes.fromhex(identifier),)
     with reading.snapshot() as connection:
-        rows = connection.execute(_PAST_BY_ID, name).fetchall() + connection.execute(_BY_ID, name).fetchall()
+        rows = [whole_version(row) for row in connection.execute(_PAST_BY_ID, name)]
+        rows += [whole_document(row) for row in connection.execute(_BY_ID, name)]
     found = [document_of(row) for row in rows]
     return [version for version in found if version.space == scope.space and _covers(scope, version.ref)]
 
@@ -103,7 +110,7 @@ def changes(
     found: list[Change] = []
     with reading.snapshot() as connection:
         for row in connection.execute(_CHANGES, (scope.space, after)):
-            change = change_of(row)
+            change = change_of(whole_change(row))
             if origin is None or origin.accepts(change.origin):
                 found.append(change)
                 if len(found) >= limit:
@@ -116,7 +123,7 @@ def change(reading: Reading, scope: Scope, identifier: str) -> Change | None:
     if not is_id(identifier):
         return None
     row = reading.connection.execute(_CHANGE, (bytes.fromhex(identifier), scope.space)).fetchone()
-    return None if row is None else change_of(row)
+    return None if row is None else change_of(whole_change(row))
 
 
 def chores(
@@ -126,7 +133,7 @@ def chores(
     of_states = dump_json([str(state) for state in states]) if states else None
     of_kinds = None if kinds is None else dump_json(list(kinds))
     asked = (scope.space, scope.bank, scope.key, of_states, of_kinds, limit)
-    return [chore_of(row) for row in reading.connection.execute(_CHORES, asked)]
+    return [chore_of(whole_chore(row)) for row in reading.connection.execute(_CHORES, asked)]
 
 
 def next_due_us(reading: Reading) -> int | None:

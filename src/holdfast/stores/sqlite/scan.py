@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from holdfast.model.entry import Quantised
 from holdfast.stores.sqlite.db import Connection
+from holdfast.stores.sqlite.guards import Verified
 
 _PAGES: Final = (
-    "select p.rows, p.chunks, v.data, v.scales from pages p join vectors v on v.first=p.first"
-    " where p.first between ? and ? order by p.first"
+    "select p.first, p.rows, p.chunks, p.hash, v.data, v.scales, v.hash from pages p"
+    " left join vectors v on v.first=p.first where p.first between ? and ? order by p.first"
 )
-_TAIL: Final = "select row, vectors, scales from tail where row between ? and ? and vectors is not null"
+_TAIL: Final = "select row, vectors, scales, hash from tail where row between ? and ? and vectors is not null"
 Numbers = npt.NDArray[np.floating]
 EXACT_IN_FLOAT32: Final = 1_024
 """Up to so many dimensions every partial sum of int8 products is a whole number that a float32 holds exactly."""
@@ -29,7 +30,7 @@ def similarity(query: Quantised, vector: Quantised) -> float:
 
 
 def best_by_row(
-    connection: Connection, bounds: Sequence[tuple[int, int]], query: Quantised
+    connection: Connection, bounds: Sequence[tuple[int, int]], query: Quantised, verified: Verified
 ) -> dict[int, float]:
     """For each row of the ranges that has vectors, the similarity of the best one."""
     size = len(query.data)
@@ -37,13 +38,20 @@ def best_by_row(
     wanted: Numbers = np.frombuffer(query.data, dtype=np.int8).astype(kind)
     found: dict[int, float] = {}
     for low, high in bounds:
-        for rows, chunks, data, scales in connection.execute(_PAGES, (low, high)):
+        for first, rows, chunks, guard, data, scales, vectors_guard in connection.execute(
+            _PAGES, (low, high)
+        ):
+            verified.page(connection, first, guard)
+            if data is None and not any(cast("bytes", chunks)):
+                continue
+            verified.vectors(connection, first, vectors_guard)
             counts = np.frombuffer(cast("bytes", chunks), dtype=np.uint16)
             owners = np.repeat(np.frombuffer(cast("bytes", rows), dtype=np.int64), counts)
             _keep_best(
                 found, owners, _products(cast("bytes", data), cast("bytes", scales), wanted, query.scale)
             )
-        for row, data, scales in connection.execute(_TAIL, (low, high)):
+        for row, data, scales, guard in connection.execute(_TAIL, (low, high)):
+            verified.tail(connection, row, guard)
             values = _products(cast("bytes", data), cast("bytes", scales), wanted, query.scale)
             found[cast("int", row)] = float(values.max())
     return found

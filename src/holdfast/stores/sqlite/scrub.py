@@ -29,6 +29,7 @@ _IN_LOG_ONLY: Final = (
     "select exists(select 1 from unsettled) and not exists(select 1 from unsettled where rewritten=0)"
 )
 _SETTLED: Final = "delete from unsettled where rewritten=1"
+UNSETTLED: Final = "select receipt from unsettled"
 _AGAIN: Final = "update unsettled set rewritten=0"
 _HELD: Final = (
     "select 1 from entries where instr(concat_ws(char(10), content, title, name, thread, subject, metadata, origin), ?)",

@@ -308,9 +308,9 @@ class SqliteStore:
 
     async def check(self) -> CheckReport:
         """See ``Upkeep.check``."""
-        from holdfast.stores.sqlite import upkeep  # rarely used
+        from holdfast.stores.sqlite import checking  # rarely used
 
-        return await self._read(upkeep.check)
+        return await self._read(lambda reading: checking.check(reading.path, reading.connect, reading.layout))
 
     async def residue(self, needles: Sequence[bytes]) -> Mapping[str, int]:
         """See ``Upkeep.residue``."""
@@ -331,16 +331,12 @@ class SqliteStore:
         return await backing_up.backup(source, target, verify=verify, scheduled=scheduled)
 
     def _check_copy(self, path: Path) -> CheckReport:
-        from holdfast.stores.sqlite import upkeep  # rarely used
+        from holdfast.stores.sqlite import checking  # rarely used
 
         def opened() -> Connection:
             return connect(path, readonly=False, vfs=self._vfs, tuning=self._tuning)
 
-        reading = Reading(opened(), path, opened, self._layout, self._clock.now_us)
-        try:
-            return upkeep.check(reading)
-        finally:
-            put_away(reading.connection)
+        return checking.check(path, opened, self._layout)
 
     async def backups(self) -> list[Backup]:
         """See ``Upkeep.backups``."""
@@ -417,6 +413,12 @@ class SqliteStore:
     async def compact(self) -> None:
         """See ``Upkeep.compact``."""
         await self._writing().settle(anyway=True)
+
+    async def rebuild(self) -> None:
+        """See ``Upkeep.rebuild``."""
+        from holdfast.stores.sqlite import reindex  # rarely used
+
+        await self._writing().run(reindex.rebuild)
 
     async def aclose(self) -> None:
         """See ``Upkeep.aclose``."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from holdfast.stores.sqlite.db import Connection
+from holdfast.stores.sqlite.faults import Spoilt
 
 _COUNT: Final = "select count(*) from fresh"
 _WAIT: Final = "insert into fresh(row, terms) values(?,?)"
@@ -58,7 +59,9 @@ def occurrences(
         for term in asked:
             _count_indexed(connection, term, low, high, found[term])
         for row, text in connection.execute(_FRESH, (low, high)):
-            held = set(cast("str", text).split(" "))
+            if not isinstance(text, str):
+                raise Spoilt("fresh", row)
+            held = set(text.split(" "))
             for term in asked:
                 if term in held:
                     found[term][cast("int", row)] = _frequency(term, held)

@@ -33,16 +33,29 @@ class WriteLock:
         return self
 
     def __enter__(self) -> None:
-        self._take()
+        self.take()
 
     def __exit__(self, *exc: object) -> None:
-        LATCH.give_back(self._file)
+        self.give_back()
 
-    def _take(self) -> None:
+    def take_at_once(self) -> bool:
+        """Hold the lock if nobody does; whether it is held now, to be given back."""
         if self._file < 0:
             self._open()
-        late = self._waiter is not None and self._waiter.late
-        if not late and LATCH.try_take(self._file):
+        return not self._late and LATCH.try_take(self._file)
+
+    def give_back(self) -> None:
+        """Hold it no longer."""
+        LATCH.give_back(self._file)
+
+    @property
+    def _late(self) -> bool:
+        return self._waiter is not None and self._waiter.late
+
+    def take(self) -> None:
+        """Hold the lock, waiting for other processes first."""
+        late = self._late
+        if self.take_at_once():
             return
         if self._waiter is None:
             self._waiter = Waiter(self._file)

@@ -1,27 +1,34 @@
-"""The writer: one thread that owns the write connection, and commits what waits in one transaction."""
+"""The writer: owns the write connection, and commits what waits in one transaction, on a thread of its own.
+
+A caller who is alone commits on his own thread: waking another one and being woken by it costs half as much as the sync
+that both wait for. As soon as there is company, or anything to wait for, the thread takes over.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from time import perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import apsw
 
-from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed
+from holdfast.errors import AlreadyExists, HoldfastError, StoreBusy, StoreClosed, StoreForked
 from holdfast.model.batch import Batch, Commit
 from holdfast.model.forget import Receipt
 from holdfast.stores.sqlite.db import Connection
-from holdfast.stores.sqlite.faults import IdTaken, failed
+from holdfast.stores.sqlite.faults import DAMAGE, UNREADABLE, IdTaken, damaged, failed, read_error
 from holdfast.stores.sqlite.files import put_away
-from holdfast.stores.sqlite.scrub import SAMPLES, finish, rewrite_pages
+from holdfast.stores.sqlite.handing_over import Gate, Job, Request, Swiftness, brief, resolve
+from holdfast.stores.sqlite.scrub import SAMPLES, UNSETTLED, finish, rewrite_pages
 from holdfast.stores.sqlite.tuning import PROMISED, Tuning
 from holdfast.stores.sqlite.write_lock import WriteLock
 
@@ -32,73 +39,15 @@ if TYPE_CHECKING:  # the writing side is loaded with the first write
 SCRUB_BYTES: Final = 8 * 1024 * 1024
 GROUP: Final = 512
 GROUP_OPERATIONS: Final = 4_096
+SMALL_GROUP: Final = 16
 QUEUE: Final = 4_096
 SETTLE_STEP_MS: Final = 100
 SETTLE_SECONDS: Final = 5.0
 T = TypeVar("T")
-Job: TypeAlias = "Callable[[Ledger], object]"
 
 
-@dataclass(slots=True)
-class Request:
-    """What waits for the writer: a batch with its bodies, or a job; and whom to tell."""
-
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[object]
-    batch: Batch | None = None
-    bodies: Bodies | None = None
-    job: Job | None = None
-    bare: bool = False
-    result: object = None
-    error: Exception | None = None
-
-
-class Gate:
-    """Bounds what waits before the writer; callers of any event loop wait their turn."""
-
-    def __init__(self, size: int) -> None:
-        self._size = self._free = size
-        self._lock = threading.Lock()
-        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
-
-    def try_enter(self) -> bool:
-        """Take a place in the queue if one is free."""
-        with self._lock:
-            if self._free > 0:
-                self._free -= 1
-                return True
-            return False
-
-    async def enter(self) -> None:
-        """Take a place in the queue, waiting while it is full."""
-        while True:
-            with self._lock:
-                if self._free > 0:
-                    self._free -= 1
-                    return
-                loop = asyncio.get_running_loop()
-                turn = loop.create_future()
-                self._waiting.append((loop, turn))
-            await turn
-
-    @property
-    def inside(self) -> int:
-        """How many places are taken."""
-        return self._size - self._free
-
-    def leave(self, count: int) -> None:
-        """Give places back; called by the writer."""
-        with self._lock:
-            self._free += count
-            waiting, self._waiting = self._waiting, []
-        for loop, turn in waiting:
-            with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
-                loop.call_soon_threadsafe(_tell, turn)
-
-
-def _tell(turn: asyncio.Future[None]) -> None:
-    if not turn.done():
-        turn.set_result(None)
+class _Occupied(StoreBusy):
+    """A program that knows nothing of the lock file writes at the moment."""
 
 
 class Writer:
@@ -113,6 +62,7 @@ class Writer:
         tuning: Tuning = PROMISED,
     ) -> None:
         self._path = path
+        self._process = os.getpid()
         self._connect = connect
         self._make_ledger = make_ledger
         self._lock = lock
@@ -123,6 +73,10 @@ class Writer:
         self._closed = False
         self._stopped = False
         self._wal_pages = 0
+        self._lone: Request | None = None  # waits for company, for one turn of its loop
+        self._owed: list[Request] = []  # done, and their callers not told yet
+        self._swiftness = Swiftness()
+        self._mine = threading.Lock()  # held by whoever uses the ledger: the thread, or a lone caller
         self.turn = threading.Lock()
         self.checkpoint_due = threading.Event()
         self._ledger: Ledger | None = None
@@ -135,7 +89,48 @@ class Writer:
         """Hand a batch over and wait for its commit."""
         loop = asyncio.get_running_loop()
         request = Request(loop, loop.create_future(), batch, bodies)
+        if self._swiftness.swift and brief(request) and self._accept_alone(request):
+            return await self._commit_alone(request)
         return cast("Commit", await self._hand_over(request))
+
+    async def _commit_alone(self, request: Request) -> Commit:
+        """Commit an accepted request on this thread, if a turn of the loop later it is still the only one."""
+        try:
+            await asyncio.sleep(0)
+        except BaseException:  # it was accepted: the caller only stops waiting
+            request.future.cancel()
+            self._finish_lone(request)
+            raise
+        if not self._finish_lone(request):
+            return cast("Commit", await request.future)
+        if request.error is not None:
+            raise request.error
+        return cast("Commit", request.result)
+
+    def _finish_lone(self, request: Request) -> bool:
+        """Commit a request that still waits alone on this thread, or queue it; whether it was committed."""
+        if os.getpid() != self._process:  # a copy: the parent writes it
+            raise StoreForked(
+                f"{self._path} was opened before a fork", hint="open it again in the child process"
+            )
+        if self._lone is not request:  # the thread has it, and may be busy with it
+            return False
+        with self._mine:  # the thread does not end before this is done or queued
+            done = self._take_lone(request)
+            if done:
+                done = self._commit_here(request)
+                if not done:
+                    self._gate.enter_anyway()
+                    self._queue.put(request)
+            return done
+
+    def _take_lone(self, request: Request) -> bool:
+        """Take a request back that waits alone; False when it was handed to the thread meanwhile."""
+        with self._guard:
+            if self._lone is not request:
+                return False
+            self._lone = None
+            return True
 
     async def run(self, job: Callable[[Ledger], T]) -> T:
         """Run a job in a transaction of its own."""
@@ -145,50 +140,124 @@ class Writer:
     async def _hand_over(self, request: Request) -> object:
         if not self._gate.try_enter():
             await self._gate.enter()
+        self._accept(request)
+        return await request.future
+
+    def _accept(self, request: Request) -> None:
+        """Take a request that has a place: from now on it completes, whatever becomes of its caller."""
         with self._guard:
             if self._closed:
                 self._gate.leave(1)
                 raise StoreClosed(f"{self._path} was closed", hint="open it again")
+            self._put_lone()
             self._queue.put(request)
-        return await request.future
+
+    def _accept_alone(self, request: Request) -> bool:
+        """Take a request if there is no other; whoever comes next hands both to the thread."""
+        with self._guard:
+            if self._closed or self._lone is not None or self._gate.inside:
+                return False
+            self._lone = request
+            return True
+
+    def _put_lone(self) -> None:
+        """Hand the request that waits alone to the thread: it has company."""
+        lone, self._lone = self._lone, None
+        if lone is not None:
+            self._gate.enter_anyway()
+            self._queue.put(lone)
 
     @property
     def accepted(self) -> int:
         """How many requests were handed over and are not finished."""
-        return self._gate.inside
+        return self._gate.inside + (self._lone is not None)
 
     def close(self) -> None:
         """Refuse new work, finish what was accepted, and stop. May be called twice and at interpreter exit."""
         with self._guard:
             first, self._closed = not self._closed, True
             if first:
+                self._put_lone()
                 self._queue.put(None)
         if threading.current_thread() is not self._thread:
             self._thread.join()
+
+    def _commit_here(self, request: Request) -> bool:
+        """Commit on this thread, unless something would have to be waited for; whether it was done."""
+        if self._ledger is None or self.turn.locked():
+            return False
+        with self.turn:
+            held = False
+            try:
+                held = self._lock.take_at_once()
+                return held and self._guarded([request], self._transact_here)
+            except _Occupied:
+                return False
+            except BaseException:  # the thread of a caller may be interrupted, with a transaction open
+                held = True
+                self._discard()
+                raise
+            finally:
+                if held:
+                    self._lock.give_back()
+
+    def _transact_here(self, requests: list[Request]) -> None:
+        if not self._begun_at_once(self._own_ledger()):
+            raise _Occupied(f"a program that knows no lock file writes to {self._path}")
+        self._fill(requests)
+
+    def _begun_at_once(self, ledger: Ledger) -> bool:
+        """Open a transaction unless a foreign program would have to be waited for; whether it is open."""
+        ledger.connection.set_busy_timeout(0)
+        try:
+            ledger.begin()
+        except apsw.BusyError:
+            return False
+        finally:
+            ledger.connection.set_busy_timeout(self._tuning.busy_ms)
+        return True
 
     # The thread's side
 
     def _run(self) -> None:
         while not self._stopped:
-            requests = self._next_group()
-            start = 0
-            for index, request in enumerate(requests):
-                if request.job is not None:
-                    self._commit_group(requests[start:index])
-                    self._run_job(request)
-                    start = index + 1
-            self._commit_group(requests[start:])
-        if self._ledger is not None:
-            put_away(self._ledger.connection)
+            self._serve(self._next_group())
+        while left := self._left():
+            self._serve(left)
+
+    def _serve(self, requests: list[Request]) -> None:
+        start = 0
+        for index, request in enumerate(requests):
+            if request.job is not None:
+                self._commit_group(requests[start:index])
+                self._run_job(request)
+                start = index + 1
+        self._commit_group(requests[start:])
+
+    def _left(self) -> list[Request]:
+        """What a lone caller could not write himself at the very end; when there is nothing, the connection goes."""
+        self._tell_owed()
+        with self._mine:
+            left: list[Request] = []
+            with suppress(queue.Empty):
+                while True:
+                    left += filter(None, (self._queue.get_nowait(),))
+            ledger = self._ledger
+            if not left and ledger is not None:
+                self._ledger = None
+                put_away(ledger.connection)
+            return left
 
     def _next_group(self) -> list[Request]:
         request = self._queue.get()
         requests: list[Request] = []
         operations = 0
+        # Half of those who wait: while one half is written, the other gets its next requests ready.
+        most = min(GROUP, max(SMALL_GROUP, self._gate.inside // 2))
         while request is not None:
             requests.append(request)
             operations += 1 if request.batch is None else len(request.batch.operations)
-            if len(requests) >= GROUP or operations >= GROUP_OPERATIONS:
+            if len(requests) >= most or operations >= GROUP_OPERATIONS:
                 return requests
             try:
                 request = self._queue.get_nowait()
@@ -200,56 +269,113 @@ class Writer:
     def _commit_group(self, requests: list[Request]) -> None:
         if not requests:
             return
+        with self._mine:
+            together = self._guarded(requests, self._transact)
+        self._tell_owed()
+        if together:
+            self._owed = requests
+            if self._queue.empty():
+                self._tell_owed()
+        else:
+            for request in requests:
+                self._commit_group([request])
+
+    def _guarded(self, requests: list[Request], transact: Callable[[list[Request]], None]) -> bool:
+        """Run a transaction and give each request its result or error; False when each has to be run alone."""
+        started = perf_counter()
         try:
-            self._transact(requests)
+            transact(requests)
+        except _Occupied:
+            raise
         except IdTaken as error:
-            if self._one_by_one(requests):
-                return
+            if self._spoilt(requests):
+                return False
             self._take_back()
             requests[0].error = AlreadyExists(error.message, hint=error.hint)
         except StoreBusy as error:
             for request in requests:
                 request.error = error
+        except apsw.ConstraintError as error:  # one of them, and no fault of the disk
+            if self._spoilt(requests):
+                return False
+            self._give_up(requests, error)
         except apsw.Error as error:
             self._give_up(requests, error)
         except Exception as error:  # noqa: BLE001 - the boundary of this thread: a fault reaches its caller
-            if self._one_by_one(requests):
-                return
+            if self._spoilt(requests):
+                return False
             self._give_up(requests, error)
+        if len(requests) == 1:
+            self._swiftness.note(perf_counter() - started)
         self._scrub_forgets(requests)
         if self._wal_pages >= self._tuning.checkpoint_pages:
             self.checkpoint_due.set()
-        self._acknowledge(requests)
+        return True
 
-    def _acknowledge(self, requests: list[Request]) -> None:
-        """Give the places back and tell the callers, last of all: their loop then finds this thread at rest."""
-        self._gate.leave(len(requests))
-        _resolve(requests)
+    def _tell_owed(self) -> None:
+        """Give places back and tell the callers, last of all: their loop then finds this thread at rest.
 
-    def _one_by_one(self, requests: list[Request]) -> bool:
-        """Take a transaction back that one of several requests has spoilt, and run each alone."""
+        When more requests wait, that is just before the next sync: the loop then gets the requests after those ready
+        while this thread waits for the disk. Told sooner, it would only stand in the way of this one.
+        """
+        owed, self._owed = self._owed, []
+        if owed:
+            self._gate.leave(len(owed))
+            resolve(owed)
+
+    def _spoilt(self, requests: list[Request]) -> bool:
+        """Take a transaction back that one of several requests has spoilt; False when there was only one."""
         if len(requests) == 1:
             return False
         self._take_back()
         for request in requests:
             request.error = request.result = None
-            self._commit_group([request])
         return True
 
     def _transact(self, requests: list[Request]) -> None:
+        """A transaction under every lock. Who is owed an answer is told before anybody is waited for."""
         ledger = self._own_ledger()
-        with self.turn, self._lock.held():
-            ledger.begin()
-            for request in requests:
-                try:
-                    request.result = ledger.apply(cast("Batch", request.batch), request.bodies or {})
-                except IdTaken:
-                    raise
-                except HoldfastError as error:
-                    request.error = error
-            ledger.commit()
+        if self._owed and not all(map(brief, requests)):
+            self._tell_owed()
+        if not self.turn.acquire(blocking=False):
+            self._tell_owed()
+            self.turn.acquire()
+        try:
+            if not self._lock.take_at_once():
+                self._tell_owed()
+                self._lock.take()
+            try:
+                if not self._owed or not self._begun_at_once(ledger):
+                    self._tell_owed()
+                    ledger.begin()
+                self._fill(requests)
+            finally:
+                self._lock.give_back()
+        finally:
+            self.turn.release()
+
+    def _fill(self, requests: list[Request]) -> None:
+        """Apply batches in the open transaction, and make it durable."""
+        ledger = self._own_ledger()
+        for request in requests:
+            try:
+                request.result = ledger.apply(cast("Batch", request.batch), request.bodies or {})
+            except IdTaken:
+                raise
+            except HoldfastError as error:
+                request.error = read_error(self._path, error)
+        ledger.flush()
+        self._tell_owed()
+        ledger.commit()
 
     def _run_job(self, request: Request) -> None:
+        self._tell_owed()
+        with self._mine:
+            self._guard_job(request)
+        self._owed = [request]
+        self._tell_owed()
+
+    def _guard_job(self, request: Request) -> None:
         job = cast("Job", request.job)
         try:
             ledger = self._own_ledger()
@@ -262,10 +388,9 @@ class Writer:
                     ledger.commit()
         except HoldfastError as error:
             self._take_back()
-            request.error = error
-        except Exception as error:  # noqa: BLE001 - as in _commit_group
+            request.error = read_error(self._path, error)
+        except Exception as error:  # noqa: BLE001 - as in _guarded
             self._give_up([request], error)
-        self._acknowledge([request])
 
     def _own_ledger(self) -> Ledger:
         if self._ledger is None:
@@ -289,8 +414,8 @@ class Writer:
         """
         self._discard()
         failure: HoldfastError
-        if isinstance(error, HoldfastError):
-            failure = error
+        if isinstance(error, (HoldfastError, *DAMAGE, *UNREADABLE)):
+            failure = read_error(self._path, error) or damaged(self._path, error)
         elif isinstance(error, apsw.BusyError):
             failure = StoreBusy(
                 f"{self._path} is locked by another program", hint="nothing was written; try again later"
@@ -343,7 +468,8 @@ class Writer:
         samples = list(chain.from_iterable(ledger.samples.values()))[:SAMPLES]
         if not finish(ledger.connection, self._path, samples, SETTLE_STEP_MS, self._tuning.busy_ms):
             return False
-        ledger.samples.clear()
+        waiting = {cast("bytes", name).hex() for (name,) in ledger.connection.execute(UNSETTLED)}
+        ledger.samples = {name: kept for name, kept in ledger.samples.items() if name in waiting}
         self._wal_pages = 0
         return True
 
@@ -362,6 +488,8 @@ class Writer:
                     hint="let it finish, then settle again",
                 )
             await asyncio.sleep(SETTLE_STEP_MS / 1000)
+            # Once more, if that looked for what was erased and found it; else this does nothing.
+            await self._bare(lambda ledger: rewrite_pages(ledger.connection))
 
     async def _bare(self, job: Callable[[Ledger], T]) -> T:
         """Run a job under the lock, outside of a transaction."""
@@ -379,28 +507,3 @@ def _after(receipt: Receipt, *, settled: bool) -> Receipt:
             stores=MappingProxyType(dict.fromkeys(receipt.stores, "done")),
         )
     return replace(receipt, waiting_for=("wal",))
-
-
-def _resolve(requests: list[Request]) -> None:
-    """Tell the callers, waking each event loop once."""
-    if len(requests) == 1:
-        with suppress(RuntimeError):  # as below
-            requests[0].loop.call_soon_threadsafe(_tell_all, requests)
-        return
-    loops: dict[asyncio.AbstractEventLoop, list[Request]] = {}
-    for request in requests:
-        loops.setdefault(request.loop, []).append(request)
-    for loop, served in loops.items():
-        with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
-            loop.call_soon_threadsafe(_tell_all, served)
-
-
-def _tell_all(requests: list[Request]) -> None:
-    for request in requests:
-        future = request.future
-        if future.done():
-            continue
-        if request.error is not None:
-            future.set_exception(request.error)
-        else:
-            future.set_result(request.result)

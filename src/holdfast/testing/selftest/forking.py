@@ -23,12 +23,12 @@ from holdfast.memories.local import LocalHoldfast
 from holdfast.ports.store import Store
 from holdfast.recall import search
 from holdfast.rules import quantise
-from holdfast.stores.sqlite import index_reads, ledger, operations, prepared, upkeep
+from holdfast.stores.sqlite import checking, index_reads, ledger, operations, prepared
 from holdfast.testing.selftest.launching import launched
 from holdfast.testing.selftest.scene import Player, opened, set_up
 from holdfast.testing.selftest.script import lanes_of
 
-LOADED: Final = (search, quantise, index_reads, ledger, operations, prepared, upkeep)
+LOADED: Final = (search, quantise, index_reads, ledger, operations, prepared, checking)
 """Imported late elsewhere, and here before the first fork, so that a child starts at once."""
 
 

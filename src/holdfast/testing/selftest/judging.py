@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.errors import StoreDamaged
 from holdfast.testing.selftest.outcome import Tally
 from holdfast.testing.selftest.scene import Scene, look
 from holdfast.testing.selftest.script import Lane, State
@@ -13,7 +14,12 @@ async def judge(scene: Scene, lanes: Sequence[Lane], acknowledged: Sequence[int]
     """Where each lane stands; what is missing, there in part or inconsistent is noted."""
     positions: list[int] = []
     for lane, acked in zip(lanes, acknowledged, strict=True):
-        seen = await look(scene, lane)
+        try:
+            seen = await look(scene, lane)
+        except StoreDamaged as damage:
+            tally.find(f"{lane.key}: {damage.message}")
+            positions.append(acked)
+            continue
         for disagreement in seen.disagreements:
             tally.find(disagreement)
         positions.append(position_of(lane, seen.state, acked, tally))
