@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.model.batch import Batch, Commit
 from holdfast.testing.clock import ManualClock
 from tests.acceptance.refusal import refused
 
@@ -195,3 +196,37 @@ async def test_wipe_keeps_the_bank(general: holdfast.Bank) -> None:
     assert (await general.wipe()).counts["entries"] == 1
     assert (await general.load(key="alice")).entries == ()
     assert (await general.add("tea", key="alice")).seq == 2
+
+
+async def test_a_deletion_that_was_cut_off_leaves_no_name_behind(
+    url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the erasing of the bank and that of its settings."""
+    async with holdfast.open(url, clock=clock, worker="manual") as hf:
+        await hf.banks.create("secret name", description="secret story")
+        core, batches = hf._core, list[Batch]()
+        commit = core.commit
+
+        async def once(batch: Batch) -> Commit:
+            batches.append(batch)
+            if len(batches) > 1:
+                raise holdfast.StoreClosed("killed")
+            return await commit(batch)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(core, "commit", once)
+            with pytest.raises(holdfast.StoreClosed):
+                await hf.banks.delete("secret name")
+        clock.advance(seconds=60)
+        await hf.chores.drain()
+        clock.advance(seconds=60)
+        await hf.chores.drain()
+        assert await hf.store.residue([b"secret name", b"secret story"]) == {}
+        assert await hf.store.unsettled() == {}
+        assert await hf.chores.pending() == []
+
+
+async def test_a_deletion_leaves_no_chore_behind(hf: holdfast.LocalHoldfast) -> None:
+    await hf.banks.create("notes")
+    await hf.banks.delete("notes")
+    assert [chore.kind for chore in await hf.chores.pending()] == ["settle"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import random
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
@@ -27,6 +28,7 @@ from holdfast.testing.making import Maker, in_key, in_space, named
 from holdfast.testing.selftest.damage import damage_test
 from holdfast.testing.selftest.damage_scene import Seen, make_file, read_all
 
+FIXTURES = Path(__file__).parent / "fixtures"
 ENTRY = "update entries set content='forged' where row=(select min(row) from entries)"
 Read = Callable[[SqliteStore, str], Awaitable[object]]
 
@@ -184,7 +186,7 @@ def test_a_repair_after_the_loss_of_any_page_is_whole(path: Path, tmp_path: Path
         hit = bytearray(data)
         hit[(page - 1) * 4096 : page * 4096] = chance.randbytes(4096) if noise else bytes(4096)
         path.write_bytes(hit)
-        target = tmp_path / "repaired.db"
+        target = tmp_path / f"repaired-{page}.db"
         repair_file(path, target)
         assert path.read_bytes() == bytes(hit)
         assert check_file(target).findings == (), page
@@ -371,3 +373,57 @@ def test_the_damage_test_notices_a_check_that_sees_nothing(tmp_path: Path) -> No
     assert not outcome.ok
     assert outcome.figures["missed"] > 0
     assert any("no check found it" in finding for finding in outcome.findings)
+
+
+@pytest.mark.parametrize("embedder", ["none", "hashing"])
+async def test_a_memory_whose_entries_are_all_of_the_past_is_repaired(tmp_path: Path, embedder: str) -> None:
+    path, target = tmp_path / "memory.db", tmp_path / "repaired.db"
+    async with holdfast.open(path, worker="manual", embedder=embedder) as hf:
+        bank = await hf.banks.create("notes", kind="general")
+        entry = await bank.add("Alice prefers tea", key="alice")
+        await bank.update(entry.id, content="Alice prefers coffee")
+        await bank.delete(entry.id)
+    report = repair_file(path, target)
+    assert report.complete, report
+    assert check_file(target).findings == ()
+    async with holdfast.open(target, worker="manual", embedder=embedder) as hf:
+        bank = await hf.banks.get("notes")
+        assert (await bank.add("Bob prefers milk", key="alice")).seq == 2
+        await bank.restore(entry.id)
+        assert (await bank.get(entry.id)).content == "Alice prefers coffee"
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+def test_a_repair_takes_no_name_that_a_log_waits_for(path: Path, tmp_path: Path, suffix: str) -> None:
+    stale = tmp_path / f"repaired.db{suffix}"
+    stale.write_bytes(b"of the file that was called so before")
+    with pytest.raises(AlreadyExists, match=f"repaired.db{suffix}"):
+        repair_file(path, tmp_path / "repaired.db")
+    assert stale.exists()
+
+
+def test_a_repair_removes_nothing_beside_its_target(path: Path, tmp_path: Path) -> None:
+    source = path.rename(tmp_path / "repaired.db.part")
+    assert repair_file(source, tmp_path / "repaired.db").complete
+    assert source.exists()
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+def test_a_file_of_an_earlier_schema_is_not_damaged_and_loses_nothing_by_a_repair(
+    tmp_path: Path, schema: int
+) -> None:
+    path, target = tmp_path / "memory.db", tmp_path / "repaired.db"
+    path.write_bytes(gzip.decompress((FIXTURES / f"schema-{schema}.db.gz").read_bytes()))
+    before = path.read_bytes()
+    (finding,) = check_file(path).findings
+    assert finding.what.startswith(f"was written by schema {schema}")
+    assert "open it once" in finding.hint
+    report = repair_file(path, target)
+    assert report.complete, report
+    assert path.read_bytes() == before
+    assert check_file(target).findings == ()
+
+
+async def test_a_bank_that_is_missing_under_its_keys_is_found(path: Path) -> None:
+    forge(path, "delete from banks where bank=(select min(bank) from keys)")
+    assert any(finding.where == "banks" for finding in check_file(path).findings)

@@ -9,6 +9,7 @@ from holdfast.errors import AlreadyExists, VersionConflict
 from holdfast.memories.bank import StoredBank
 from holdfast.memories.checking import check_limit, check_prefix
 from holdfast.memories.core import Core, following
+from holdfast.memories.erasing import erase_later, erasing
 from holdfast.memories.receipts import completed, settle_later
 from holdfast.memories.settings import (
     ADMINISTRATION,
@@ -151,10 +152,11 @@ class StoredBanks:
             Remove(bank_ref(identifier)),
             Remove(name_ref(folded_name(info.name))),
             settle_later(core, self._space),
+            erase_later(core, self._space, identifier),
         )
         version = DocumentVersion(bank_ref(identifier), info.version)
         commit = await core.write(where, operations, origin=ADMINISTRATION, requires=(version,))
-        # The settings are versioned: their name and description are erased by a forget of their own.
-        versions = Forget(Selector(bank=BANKS, ids=(identifier,)))
-        await core.write(where, (versions,), origin=ADMINISTRATION)
+        # The settings are versioned: their name and description are erased by a forget of their own, which cancels the
+        # chore that would do it if this process were killed now.
+        await core.write(where, (erasing(identifier),), origin=ADMINISTRATION)
         return await completed(core, commit)

@@ -53,6 +53,7 @@ _QUOTAS: Final = "select space, bytes, used, hash from quotas"
 _BANKS: Final = "select bank, space, name, next_key, hash from banks"
 _KEYS: Final = "select bank, number, key, base, high, disordered, hash from keys"
 _KEY: Final = "select disordered from keys where bank=? and number=?"
+_BANK: Final = "select 1 from banks where bank=?"
 _LAST_BASE: Final = "select max(base) from keys where bank=? and key=?"
 _HAS_VECTORS: Final = "select 1 from vectors where first=?"
 _LAST_KEY: Final = "select coalesce(max(number), -1) from keys where bank=?"
@@ -134,6 +135,12 @@ def _checked(path: Path, connection: Connection, layout: Layout | None) -> Check
             "file", f"was written by schema {version}, this holdfast knows {SCHEMA}", "upgrade holdfast"
         )
         return CheckReport({}, (newer,))
+    if application == APPLICATION and 0 < version < SCHEMA:
+        older = Finding(
+            "file", f"was written by schema {version}, this holdfast checks {SCHEMA}",
+            "open it once for writing, which brings it up to date, then check it again",
+        )  # fmt: skip
+        return CheckReport({}, (older,))
     inspection = Inspection(path, connection, layout or _layout_of(connection))
     if application != APPLICATION or version != SCHEMA:
         inspection.find("file", f"is not marked as a memory of schema {SCHEMA}")
@@ -203,6 +210,8 @@ def _check_keys(inspection: Inspection) -> None:
         inspection, "keys", _KEYS, lambda row: row_hash(*row[:4]), 1
     ):
         at = f"{bank!r}/{number!r}"
+        if inspection.connection.execute(_BANK, (bank,)).fetchone() is None:
+            inspection.find("banks", f"{bank!r} is missing, and has the key {at}")
         last = cast("int", inspection.connection.execute(_LAST_BASE, (bank, key)).get)
         if not isinstance(high, int) or not cast("int", base) <= high <= last + inspection.layout.range_size:
             inspection.find("keys", f"{at} has counted to {high!r}")

@@ -18,11 +18,13 @@ from typing import Final
 
 import apsw
 
-from holdfast.errors import AlreadyExists, StoreFailed
+from holdfast.errors import AlreadyExists, HoldfastError, StoreFailed
 from holdfast.stores.sqlite.db import Connection, open_connection
 from holdfast.stores.sqlite.faults import UNREADABLE, failed
 from holdfast.stores.sqlite.files import connect, prepare, put_away
+from holdfast.stores.sqlite.heads import head_of
 from holdfast.stores.sqlite.layout import DEFAULT
+from holdfast.stores.sqlite.migrations import SCHEMA
 from holdfast.stores.sqlite.raw_records import RawFile, page_size_of, raw_records
 from holdfast.stores.sqlite.salvage import Salvage
 from holdfast.stores.sqlite.salvaging import write_salvage
@@ -64,13 +66,17 @@ def repair_file(source: Path, target: Path) -> RepairReport:
     """Write what is whole in a file into a new one. The source stays as it is; the target must not exist."""
     if not source.is_file():
         raise StoreFailed(f"no such file: {source}", hint="give the path of a memory")
-    if target.exists():
-        raise AlreadyExists(f"{target} exists already", hint="give another path with --to, or remove it")
-    part = target.with_name(target.name + ".part")
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        beside = target.with_name(target.name + suffix)
+        if beside.is_symlink() or beside.exists():
+            raise AlreadyExists(
+                f"{beside} exists already", hint="give another path with --to, or put it elsewhere"
+            )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix="holdfast-repair-", dir=target.parent) as folder:
-            copy = _at_rest(source, Path(folder) / "copy")
+            copy = _up_to_date(source, Path(folder) / "copy")
+            part = Path(folder) / "new"
             salvage = read_salvage(copy)
             if not salvage.anything:
                 raise StoreFailed(
@@ -80,20 +86,38 @@ def repair_file(source: Path, target: Path) -> RepairReport:
             with _new_file(part) as connection:
                 write_salvage(connection, salvage)
             report = _report(target, salvage, _names_in(copy))
-        part.replace(target)
+            part.replace(target)
     except (OSError, apsw.Error) as error:
         raise failed(
             f"{target} could not be written", error, hint="free space, or give another path"
         ) from error
-    finally:
-        for suffix in ("", "-wal", "-shm", ".lock"):
-            with suppress(OSError):  # a folder that cannot be written holds nothing to remove
-                part.with_name(part.name + suffix).unlink(missing_ok=True)
     return report
+
+
+def _up_to_date(source: Path, copy: Path) -> Path:
+    """A copy of the file at rest; one of an earlier schema is brought up to date, if it is whole enough for that."""
+    _at_rest(source, copy)
+    head = head_of(copy)
+    if head is not None and head.schema < SCHEMA:
+        lock = WriteLock(copy, 10_000)
+        connection: Connection | None = None
+        try:
+            connection = connect(copy, readonly=False)
+            prepare(connection, copy, lock, DEFAULT, readonly=False)
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except (HoldfastError, apsw.Error):
+            put_away(connection)
+            _at_rest(source, copy)
+        finally:
+            put_away(connection)
+            lock.close()
+    return copy
 
 
 def _at_rest(source: Path, copy: Path) -> Path:
     """A copy of the file into which its log was moved, as far as the log is whole."""
+    for suffix in ("", "-wal", "-shm"):
+        copy.with_name(copy.name + suffix).unlink(missing_ok=True)
     shutil.copyfile(source, copy)
     log = source.with_name(source.name + "-wal")
     if log.exists():
@@ -130,7 +154,6 @@ def read_salvage(path: Path) -> Salvage:
 
 @contextmanager
 def _new_file(path: Path) -> Generator[Connection]:
-    path.unlink(missing_ok=True)
     lock = WriteLock(path, 10_000)
     connection = connect(path, readonly=False)
     try:

@@ -72,10 +72,11 @@ def write_salvage(connection: Connection, salvage: Salvage) -> None:
 
 def _dimensions(salvage: Salvage) -> int:
     """The size of the vectors that are whole; 0 when there are none."""
-    for table, data_at, scales_at in (("vectors", 1, 2), ("tail", 2, 3), ("past", 25, 26)):
+    for table, data_at, scales_at in (("vectors", 1, 2), ("tail", 2, 3), ("past", 24, 25)):
         for row in salvage.rows[table].values():
-            if scales := row[scales_at]:
-                return len(cast("bytes", row[data_at])) * 8 // len(cast("bytes", scales))
+            data, scales = row[data_at], row[scales_at]
+            if data and scales:
+                return len(cast("bytes", data)) * 8 // len(cast("bytes", scales))
     return 0
 
 
