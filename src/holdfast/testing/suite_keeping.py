@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast.errors import QuotaExceeded
+from holdfast.errors import AlreadyExists, QuotaExceeded
 from holdfast.model.batch import Drop, Finish, Forget, Remove, Restore, Retire
 from holdfast.model.entry import Quantised, Reason
 from holdfast.model.forget import Selector
@@ -163,6 +163,14 @@ class KeepingLaws(Ground):
         await bench.store.limit("acme", None)
         await bench.add("1")
         assert await bench.store.usage("acme") == Usage(11, None)
+
+    async def test_what_is_wrong_besides_is_told_before_the_limit(self, bench: Bench) -> None:
+        """A batch with an id that is known is refused for that, also when it would go over the limit."""
+        known = bench.make.append("12345")
+        await bench.commit(known)
+        await bench.store.limit("acme", 7)
+        await bench.refused(AlreadyExists, known)
+        await bench.refused(QuotaExceeded, bench.make.append("12345"))
 
     async def test_over_the_limit_everything_else_works(self, bench: Bench) -> None:
         """In a space that is over its limit, reading, deleting, removing, forgetting and chores go on."""

@@ -246,18 +246,19 @@ class Ledger:
         meter = self._quotas.get(batch.space)
         work = Work(batch, bodies, self._recorded_at(batch.at_us), self.now_us(), bytes.fromhex(batch.id))
         work.metered = meter is not None
-        if all(isinstance(operation, Append) for operation in batch.operations):
+        # What is gathered is not known to be new before it is written: a limit is looked at after that.
+        if meter is None and all(isinstance(operation, Append) for operation in batch.operations):
             try:
-                self._gather(work, meter)
+                self._gather(work)
             except _NeedsSavepoint:
-                work = Work(batch, bodies, work.at, work.now, work.change, metered=work.metered)
+                work = Work(batch, bodies, work.at, work.now, work.change)
                 self._run_guarded(work, meter)
         else:
             self._run_guarded(work, meter)
         self._last_at = work.at
         return Commit(batch.id, work.at, tuple(work.placed), tuple(work.receipts))
 
-    def _gather(self, work: Work, meter: Meter | None) -> None:
+    def _gather(self, work: Work) -> None:
         """Apply a batch of appends without writing yet; on an error the gathered rows are dropped again."""
         pending = self._pending
         sizes = len(pending.entries), len(pending.words), len(pending.derived)
@@ -266,7 +267,7 @@ class Ledger:
         try:
             for index, operation in enumerate(work.batch.operations):
                 self.append(work, cast("Append", operation), work.bodies[index], touched)
-            self._record(work, meter)
+            self._record(work, None)
         except HoldfastError:
             del pending.entries[sizes[0] :], pending.words[sizes[1] :], pending.derived[sizes[2] :]
             for state, last_created in reversed(touched):
