@@ -13,6 +13,7 @@ import textwrap
 import threading
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -207,6 +208,109 @@ async def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     done = await holdfast.restore(backup, file, dry_run=True)
     assert (done.done, done.forgotten > 0) == (False, True)
     assert {item.name: item.read_bytes() for item in tmp_path.iterdir()} == before
+
+
+async def test_a_restore_and_a_dry_run_do_not_meet(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+    real = Order(backup=backup, to=file, discard=True)
+    inside: list[bool] = []
+
+    def reached(stage: Stage) -> None:
+        if stage in ("copied", "settled", "safe"):
+            tried = Restoring(Order(backup=backup, to=file, dry_run=True), SystemClock(), SystemRandom())
+            inside.append(not tried._work.path.exists())
+            with suppress(holdfast.StoreBusy, holdfast.StoreFailed):
+                tried.run()
+
+    await asyncio.to_thread(Restoring(real, SystemClock(), SystemRandom(), reached=reached).run)
+    assert inside == [True] * 3
+    assert await told(file) == ["stays for good"]
+    assert leftovers(tmp_path) == []
+
+
+async def test_a_restore_beside_a_dry_run_leaves_its_copy_alone(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+
+    def reached(stage: Stage) -> None:
+        if stage == "settled":
+            Restoring(Order(backup=backup, to=file), SystemClock(), SystemRandom()).run()
+
+    order = Order(backup=backup, to=file, dry_run=True)
+    tried = Restoring(order, SystemClock(), SystemRandom(), reached=reached)
+    assert not (await asyncio.to_thread(tried.run)).done
+    assert await told(file) == ["stays for good"]
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("change", ["emptied", "replaced", "other"])
+async def test_a_copy_that_somebody_else_has_changed_is_not_put_in_place(tmp_path: Path, change: str) -> None:
+    file, backup = await scene(tmp_path)
+    before = await told(file)
+    verify = Restoring._verify
+
+    class Disturbed(Restoring):
+        def _verify(self) -> None:
+            if change == "emptied":
+                self._part.write_bytes(b"")
+            else:
+                copy = self._part.with_name("copy")
+                shutil.copy(self._part if change == "replaced" else backup, copy)
+                copy.replace(self._part)
+            verify(self)
+
+    with pytest.raises(holdfast.StoreFailed):
+        await asyncio.to_thread(Disturbed(Order(backup=backup, to=file), SystemClock(), SystemRandom()).run)
+    assert await told(file) == before
+    assert leftovers(tmp_path) == []
+
+
+async def test_only_what_killed_restores_left_is_removed(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+    own = [f"memory.db.restoring-0123456789ab{end}" for end in ("", "-wal", ".lock", "-live.lock")]
+    others = ["memory.db.restoring", "memory.db.restoring-notes", "other.db.restoring-0123456789ab"]
+    for name in (*own, *others):
+        (tmp_path / name).write_bytes(b"x")
+    assert not (await holdfast.restore(backup, file, dry_run=True)).done
+    assert set(leftovers(tmp_path)) == {*own, *others}
+    await holdfast.restore(backup, file)
+    assert leftovers(tmp_path) == sorted(others)
+
+
+@pytest.mark.parametrize(
+    "name", ["n.db-wal", "n.db-shm", "n.db-journal", "n.db.lock", "n.db.restoring-0123456789ab"]
+)
+async def test_a_backup_under_a_name_that_the_memory_uses_is_refused(tmp_path: Path, name: str) -> None:
+    _, backup = await scene(tmp_path)
+    shutil.copy(backup, tmp_path / name)
+    (tmp_path / "link").symlink_to(tmp_path / name)
+    for given in (tmp_path / name, tmp_path / "link"):
+        for dry_run in (True, False):
+            with pytest.raises(holdfast.InvalidInput) as caught:
+                await holdfast.restore(given, tmp_path / "n.db", dry_run=dry_run)
+            assert caught.value.code == "restore_invalid"
+    assert (tmp_path / name).read_bytes() == backup.read_bytes()
+
+
+async def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    _, backup = await scene(tmp_path)
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "pipe"):
+        with pytest.raises(holdfast.InvalidInput) as caught:
+            await holdfast.restore(backup, tmp_path / name)
+        assert caught.value.code == "restore_invalid"
+        assert not (tmp_path / f"{name}.lock").exists()
+
+
+async def test_a_link_goes_on_naming_the_file_that_is_restored(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.db"
+    link.symlink_to(file)
+    done = await holdfast.restore(backup, link)
+    assert (done.path, done.kept) == (str(file), f"{file}.before-restore")
+    assert link.is_symlink()
+    assert await told(file) == ["stays for good"]
 
 
 def test_a_file_that_another_process_has_open_is_not_replaced(tmp_path: Path) -> None:

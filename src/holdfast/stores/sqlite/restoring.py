@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast
 
@@ -26,7 +26,14 @@ from holdfast.model.origin import Origin
 from holdfast.ports.clock import Clock
 from holdfast.stores.sqlite import tombstones
 from holdfast.stores.sqlite.backing_up import unwritable
-from holdfast.stores.sqlite.db import Connection, copy_file, make_names_safe, make_safe, open_connection
+from holdfast.stores.sqlite.db import (
+    Connection,
+    Record,
+    copy_file,
+    make_names_safe,
+    make_safe,
+    open_connection,
+)
 from holdfast.stores.sqlite.faults import failed
 from holdfast.stores.sqlite.files import connect, put_away, refuse_network
 from holdfast.stores.sqlite.heads import Head, head_of
@@ -34,6 +41,7 @@ from holdfast.stores.sqlite.layout import Layout
 from holdfast.stores.sqlite.migrations import SCHEMA, migrate
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.stores.sqlite.tombstones import Erased
+from holdfast.stores.sqlite.work_files import BESIDE, WorkFile, clear_left, is_taken, is_work
 from holdfast.stores.sqlite.write_lock import WriteLock
 
 Stage: TypeAlias = Literal["seized", "copied", "migrated", "forgotten", "settled", "safe", "kept", "placed"]
@@ -43,16 +51,19 @@ STAGES: Final[tuple[Stage, ...]] = (
 """Where a test may end the process."""
 BY: Final = "restore"
 """Who forgets, in the receipts."""
-PART: Final = ".restoring"
 _KEPT: Final = ".before-restore"
 _WAIT_MS: Final = 1_000
 _FIRST: Final = ("pragma locking_mode=exclusive", "pragma journal_mode=delete", "begin exclusive")
 _LAYOUT: Final = "select value from meta where name='layout'"
+_FACTS: Final = (
+    "select (select value from meta where name='salt'), (select count(*) from entries),"
+    " (select count(*) from documents), (select count(*) from tombstones)"
+)
+"""Whose file it is, and how much is in it."""
 _QUICK: Final = "pragma quick_check(1)"
 _BACKUPS: Final = "select path, at, scheduled from backups"
 _PUT_BACKUP: Final = "insert or ignore into backups values(?,?,?)"
 _OPERATOR: Final = Origin(author="holdfast", channel="operator", method="manual")
-_BESIDE: Final = ("-wal", "-shm", "-journal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +92,18 @@ class Restoring:
         reached: Callable[[Stage], None] = _quiet,
         vfs: str | None = None,
     ) -> None:
+        if order.to.is_symlink():  # what the link names is replaced, not the link
+            order = replace(order, to=Path(os.path.realpath(order.to)))
         self._order = order
         self._clock = clock
         self._make_id = IdMaker(clock.now_us, random_bits)
         self._reached = reached
         self._vfs = vfs
-        self._part = order.to.with_name(order.to.name + PART)
+        self._work = WorkFile(order.to, random_bits(64))
+        self._part = self._work.path
         self._old: Connection | None = None
         self._sources: list[str] = []
+        self._facts: Record | None = None
 
     def run(self) -> Restored:
         """Restore, or raise and leave everything as it was."""
@@ -99,7 +114,8 @@ class Restoring:
             with ExitStack() as stack:
                 if not order.dry_run:
                     self._lock(stack)
-                stack.callback(_clear, self._part)
+                    clear_left(order.to)
+                stack.callback(self._work.clear)
                 self._seize(stack)
                 self._reached("seized")
                 return self._restored()
@@ -117,7 +133,7 @@ class Restoring:
 
     def _restored(self) -> Restored:
         order, part = self._order, self._part
-        _clear(part)
+        self._work.make()
         _copy_in(order.backup, part)
         self._reached("copied")
         layout = self._bring_up_to_date()
@@ -129,6 +145,7 @@ class Restoring:
         kept = self._free_name() if order.to.exists() and not order.discard else None
         self._write_down(erased, kept)
         make_safe(part)
+        self._verify()
         self._reached("safe")
         if not order.dry_run:
             self._place(kept)
@@ -206,7 +223,7 @@ class Restoring:
             every.add(tombstones.erased_in(self._old))
             self._sources.append(str(self._order.to))
         for file in tombstones.files_beside(self._order.backup, self._order.to):
-            if file != self._part and head_of(file) is not None:
+            if not is_work(file.name) and head_of(file) is not None:
                 self._add_from(file, salt, every)
         return known, every
 
@@ -263,9 +280,29 @@ class Restoring:
                 rows += [] if path is None else [(str(path), now_us, 0)]
             connection.executemany(_PUT_BACKUP, rows)
             connection.execute("commit")
+            self._facts = connection.execute(_FACTS).fetchone()
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         finally:
             put_away(connection)
+
+    def _verify(self) -> None:
+        """See that what is about to be put in place is what was made here, and nothing less."""
+        head = head_of(self._part)
+        if head is None or not head.whole or head.schema != SCHEMA or not self._work.is_own:
+            raise self._disturbed()
+        connection = _to_read(self._part)
+        try:
+            facts = connection.execute(_FACTS).fetchone()
+        finally:
+            put_away(connection)
+        if facts is None or facts != self._facts:
+            raise self._disturbed()
+
+    def _disturbed(self) -> StoreFailed:
+        return StoreFailed(
+            f"{self._part} was changed by somebody else while {self._order.to} was restored",
+            hint="nothing was changed there; look who works in its folder, then restore again",
+        )
 
     # The change of places
 
@@ -286,7 +323,7 @@ class Restoring:
                 shutil.copyfile(path, kept)
             make_names_safe(kept.parent)  # not the file itself: that would let go of the lock on it
             self._reached("kept")
-        for suffix in _BESIDE:  # of a file that could not be opened, or that is long gone
+        for suffix in BESIDE:  # of a file that could not be opened, or that is long gone
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         self._part.replace(path)
         self._old, old = None, self._old
@@ -302,6 +339,17 @@ def _checked(order: Order) -> Head:
     if order.to.exists() and order.backup.samefile(order.to):
         raise InvalidInput(
             f"{order.to} is the backup itself", code="restore_invalid", hint="give another path with --to"
+        )
+    for name in (order.backup, Path(os.path.realpath(order.backup))):
+        if is_taken(name.name, order.to.name) and name.parent.resolve() == order.to.parent.resolve():
+            raise InvalidInput(
+                f"{order.backup} has a name that the memory {order.to} uses itself",
+                code="restore_invalid",
+                hint="give the backup another name first, or give another path with --to",
+            )
+    if order.to.exists() and not order.to.is_file():
+        raise InvalidInput(
+            f"{order.to} is not a file", code="restore_invalid", hint="give the path of a file with --to"
         )
     if not order.to.parent.is_dir():
         raise StoreFailed(f"the folder of {order.to} does not exist", hint="make it first")
@@ -341,12 +389,6 @@ def _to_read(file: Path) -> Connection:
         return open_connection(str(file), readonly=True, vfs=None)
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     return cast("Connection", apsw.Connection(f"{file.as_uri()}?immutable=1", flags=flags))
-
-
-def _clear(part: Path) -> None:
-    """Remove a copy that is not needed any more, of this restore or of one that was killed."""
-    for suffix in ("", *_BESIDE, ".lock"):
-        part.with_name(part.name + suffix).unlink(missing_ok=True)
 
 
 def _damaged(backup: Path, what: str) -> StoreDamaged:
