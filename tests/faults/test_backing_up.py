@@ -299,6 +299,27 @@ async def test_a_memory_that_keeps_nothing_has_no_backups(tmp_path: Path) -> Non
         await holdfast.restore(tmp_path / "x", "memory://")
 
 
+async def test_another_memory_under_a_remembered_name_is_no_backup(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with holdfast.open(tmp_path / "other.db", worker="manual") as other:
+        await filled(other)
+    async with holdfast.open(tmp_path / "m.db", worker="manual", clock=clock) as hf:
+        await hf.backups.schedule(tmp_path / "a", every=timedelta(hours=1), keep=1)
+        await hf.chores.drain()
+        (made,) = await hf.backups.list()
+        (tmp_path / "other.db").replace(made.path)
+        assert await hf.backups.list() == []
+        with pytest.raises(holdfast.NotFound):
+            await hf.store.drop_backup(made.path)
+        for _ in range(2):
+            clock.advance(seconds=3600)
+            await hf.chores.drain()
+        assert Path(made.path).exists()
+        assert len(await hf.backups.list()) == 1
+        await filled(hf)
+        assert made.path not in (await hf.forget(key="k1")).backups
+
+
 async def test_only_remembered_backups_are_removed(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_bytes(b"x")

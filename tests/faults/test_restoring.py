@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import apsw
@@ -31,6 +32,7 @@ from holdfast.stores.sqlite import SqliteStore
 from holdfast.stores.sqlite.db import open_connection
 from holdfast.stores.sqlite.restoring import STAGES, Order, Restoring, Stage
 from holdfast.stores.sqlite.tuning import Tuning
+from holdfast.testing.clock import ManualClock
 from holdfast.testing.selftest.disk import Disk, mounted
 from tests.faults.killing import KillingVfs, Trigger
 
@@ -208,6 +210,71 @@ async def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     done = await holdfast.restore(backup, file, dry_run=True)
     assert (done.done, done.forgotten > 0) == (False, True)
     assert {item.name: item.read_bytes() for item in tmp_path.iterdir()} == before
+
+
+async def with_a_schedule(folder: Path, clock: ManualClock) -> tuple[Path, list[str]]:
+    """A memory whose schedule has made two backups."""
+    file = folder / "memory.db"
+    async with holdfast.open(file, worker="manual", clock=clock) as hf:
+        await (await hf.banks.create("plain", kind="general")).add("stays for good", key="bob")
+        await hf.backups.schedule(folder / "backups", every=timedelta(hours=1), keep=2)
+        for _ in range(2):
+            await hf.chores.drain()
+            clock.advance(seconds=3600)
+        made = [one.path for one in await hf.backups.list() if one.scheduled]
+        await hf.backups.make(folder / "hand.db")
+    assert len(made) == 2
+    return file, made
+
+
+async def test_a_copy_elsewhere_has_no_schedule(tmp_path: Path) -> None:
+    clock = ManualClock()
+    file, made = await with_a_schedule(tmp_path, clock)
+    (tmp_path / "try").mkdir()
+    for backup in (tmp_path / "hand.db", Path(made[0]), file):
+        fork = tmp_path / "try" / f"of-{backup.name}"
+        await holdfast.restore(backup, fork)
+        async with holdfast.open(fork, worker="manual", clock=clock) as hf:
+            assert await hf.backups.scheduled() is None
+            assert not any(one.scheduled for one in await hf.backups.list())
+            clock.advance(days=1)
+            await hf.chores.drain()
+            await hf.backups.schedule(tmp_path / "backups", every=timedelta(hours=1), keep=1)
+            for _ in range(2):
+                await hf.chores.drain()
+                clock.advance(seconds=3600)
+            assert (await hf.store.check()).ok
+    assert all(Path(path).exists() for path in made)
+
+
+async def test_a_copy_that_was_made_by_hand_removes_no_backup_of_the_other(tmp_path: Path) -> None:
+    clock = ManualClock()
+    file, made = await with_a_schedule(tmp_path, clock)
+    shutil.copy(file, tmp_path / "copied.db")
+    for name in ("copied.db", "hand.db"):
+        async with holdfast.open(tmp_path / name, worker="manual", clock=clock) as hf:
+            for _ in range(4):
+                clock.advance(seconds=3600)
+                await hf.chores.drain()
+    assert all(Path(path).exists() for path in made)
+
+
+async def test_a_restore_in_place_keeps_the_schedule(tmp_path: Path) -> None:
+    clock = ManualClock()
+    file, made = await with_a_schedule(tmp_path, clock)
+    kept = (await holdfast.restore(tmp_path / "hand.db", file)).kept
+    assert kept is not None
+    for again in (kept, made[1]):
+        await holdfast.restore(again, file)
+        async with holdfast.open(file, worker="manual", clock=clock) as hf:
+            assert await hf.backups.scheduled() is not None
+            assert {one.path for one in await hf.backups.list() if one.scheduled} >= {made[0]}
+    async with holdfast.open(file, worker="manual", clock=clock) as hf:
+        for _ in range(3):
+            clock.advance(seconds=3600)
+            await hf.chores.drain()
+        assert len([one for one in await hf.backups.list() if one.scheduled]) == 2
+    assert not any(Path(path).exists() for path in made)
 
 
 async def test_a_restore_and_a_dry_run_do_not_meet(tmp_path: Path) -> None:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
+from holdfast.model.document import DocumentRef
 from holdfast.model.values import moment
+
+CHORE: Final = "backup"
+"""The kind of the chore that makes the backups of a schedule."""
+SPACE: Final = "~holdfast"
+SCHEDULE: Final = DocumentRef("~upkeep", "~backups", "setting", "backups")
+"""Where a memory keeps its schedule, in that space."""
 
 
 @dataclass(frozen=True, slots=True)

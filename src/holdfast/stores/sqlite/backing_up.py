@@ -21,13 +21,14 @@ from holdfast.ports.store import CheckReport
 from holdfast.stores.sqlite.db import Connection, copy_file, make_names_safe
 from holdfast.stores.sqlite.faults import failed
 from holdfast.stores.sqlite.files import put_away
-from holdfast.stores.sqlite.heads import head_of
+from holdfast.stores.sqlite.heads import ORIGIN, head_of, marks_in, marks_of
 from holdfast.stores.sqlite.migrations import SCHEMA
 from holdfast.stores.sqlite.writer import Writer
 
 _REMEMBER: Final = "insert or replace into backups values(?,?,?)"
 _FORGET: Final = "delete from backups where path=?"
-_KNOWN: Final = "select path, at, scheduled from backups order by at desc, path desc"
+_NO_ORIGIN: Final = "delete from backups where scheduled=?"
+_KNOWN: Final = "select path, at, scheduled from backups where scheduled<2 order by at desc, path desc"
 PART: Final = ".part"
 _LONGEST_NAME: Final = 1_000
 
@@ -138,8 +139,12 @@ _NO_SPACE: Final = 28
 
 
 def _write_part(source: Source, path: Path, part: Path, stop: threading.Event) -> None:
+    at_us = source.now_us()
+
     def leave_itself_out(copy: Connection) -> None:
         copy.execute(_FORGET, (str(path),))
+        copy.execute(_NO_ORIGIN, (ORIGIN,))
+        copy.execute(_REMEMBER, (origin_of(source.path), at_us, ORIGIN))
 
     connection = source.connect()
     try:
@@ -182,14 +187,28 @@ def _remove(part: Path) -> None:
             part.with_name(part.name + suffix).unlink()
 
 
-def backups(connection: Connection) -> list[Backup]:
-    """The remembered copies that are there, newest first."""
+def origin_of(path: Path) -> str:
+    """The name of a memory in its backups."""
+    return os.path.realpath(path)
+
+
+def backups(connection: Connection, path: Path) -> list[Backup]:
+    """The remembered copies that are there, newest first.
+
+    Another memory's file under a remembered name is none of them; and what a schedule made for another file, of which
+    this one is a copy, is not the schedule's of this one.
+    """
     found: list[Backup] = []
-    for path, at, scheduled in connection.execute(_KNOWN):
-        file = Path(cast("str", path))
+    own, origin = marks_in(connection).salt, origin_of(path)
+    for name, at, scheduled in connection.execute(_KNOWN):
+        file = Path(cast("str", name))
         head = head_of(file)
-        if head is not None and head.whole:
-            found.append(Backup(str(file), cast("int", at), head.bytes, head.schema, bool(scheduled)))
+        if head is None or not head.whole:
+            continue
+        marks = marks_of(file)
+        if marks.salt == own:
+            by_schedule = bool(scheduled) and marks.origin == origin
+            found.append(Backup(str(file), cast("int", at), head.bytes, head.schema, by_schedule))
     return found
 
 

@@ -18,14 +18,16 @@ from typing import Final, Literal, TypeAlias, cast
 import apsw
 
 from holdfast.errors import Conflict, InvalidInput, StoreBusy, StoreDamaged, StoreFailed, StoreUnsupported
-from holdfast.model.backup import Restored
-from holdfast.model.batch import Batch, Forget
+from holdfast.model.backup import CHORE, SCHEDULE, SPACE, Restored
+from holdfast.model.batch import Batch, Drop, Forget, Remove
+from holdfast.model.chore import LIVE
 from holdfast.model.forget import Selector
 from holdfast.model.ids import IdMaker, bucket_of
 from holdfast.model.origin import Origin
+from holdfast.model.scope import Scope
 from holdfast.ports.clock import Clock
 from holdfast.stores.sqlite import tombstones
-from holdfast.stores.sqlite.backing_up import unwritable
+from holdfast.stores.sqlite.backing_up import origin_of, unwritable
 from holdfast.stores.sqlite.db import (
     Connection,
     Record,
@@ -36,7 +38,7 @@ from holdfast.stores.sqlite.db import (
 )
 from holdfast.stores.sqlite.faults import failed
 from holdfast.stores.sqlite.files import connect, put_away, refuse_network
-from holdfast.stores.sqlite.heads import Head, head_of
+from holdfast.stores.sqlite.heads import ORIGIN, Head, head_of, marks_in
 from holdfast.stores.sqlite.layout import Layout
 from holdfast.stores.sqlite.migrations import SCHEMA, migrate
 from holdfast.stores.sqlite.store import SqliteStore
@@ -63,6 +65,8 @@ _FACTS: Final = (
 _QUICK: Final = "pragma quick_check(1)"
 _BACKUPS: Final = "select path, at, scheduled from backups"
 _PUT_BACKUP: Final = "insert or ignore into backups values(?,?,?)"
+_NO_ORIGIN: Final = "delete from backups where scheduled=?"
+_BY_HAND: Final = "update backups set scheduled=0 where scheduled=1"
 _OPERATOR: Final = Origin(author="holdfast", channel="operator", method="manual")
 
 
@@ -103,6 +107,7 @@ class Restoring:
         self._part = self._work.path
         self._old: Connection | None = None
         self._sources: list[str] = []
+        self._at_home = False
         self._facts: Record | None = None
 
     def run(self) -> Restored:
@@ -197,6 +202,7 @@ class Restoring:
             connection.execute("pragma secure_delete=on")
             migrate(connection, self._part, copy=False)
             name = cast("str", connection.execute(_LAYOUT).get)
+            self._at_home = _at_home(self._order, marks_in(connection).origin)
             if self._old is not None and tombstones.is_other(tombstones.salt_of(connection), self._old):
                 raise Conflict(
                     f"{self._order.to} is another memory than {self._order.backup} is a backup of",
@@ -259,6 +265,8 @@ class Restoring:
                 forget = Forget(selector, by=BY)
                 done = await store.commit(Batch(space, change, self._clock.now_us(), (forget,), _OPERATOR))
                 count += done.receipts[0].total - done.receipts[0].counts["versions"]
+            if not self._at_home:
+                await _unschedule(store, self._make_id(bucket_of(SPACE, "", "")), self._clock.now_us())
             self._reached("forgotten")
             if await store.unsettled():
                 await store.settle()
@@ -279,6 +287,9 @@ class Restoring:
             for path in (self._order.backup, kept):
                 rows += [] if path is None else [(str(path), now_us, 0)]
             connection.executemany(_PUT_BACKUP, rows)
+            connection.execute(_NO_ORIGIN, (ORIGIN,))
+            if not self._at_home:  # what the schedule of another file has made is not for this one to remove
+                connection.execute(_BY_HAND)
             connection.execute("commit")
             self._facts = connection.execute(_FACTS).fetchone()
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -367,6 +378,23 @@ def _checked(order: Order) -> Head:
     if not head.whole:
         raise _damaged(order.backup, f"it has {head.bytes} of its {head.stated_bytes} bytes")
     return head
+
+
+def _at_home(order: Order, origin: str | None) -> bool:
+    """Whether a backup goes back to where it came from, so that its schedule is that of the file."""
+    if origin is not None:
+        return origin == origin_of(order.to)
+    # What was kept beside the memory before a restore or a migration was the memory itself.
+    beside = order.backup.parent.resolve() == order.to.parent.resolve()
+    return beside and order.backup.name.startswith((order.to.name + _KEPT, order.to.name + ".schema-"))
+
+
+async def _unschedule(store: SqliteStore, change: str, now_us: int) -> None:
+    """Take the schedule out of a copy: it is that of the memory that was copied."""
+    live = await store.chores(Scope(SPACE), states=tuple(LIVE), kinds=(CHORE,))
+    if live or await store.document(Scope(SPACE), SCHEDULE) is not None:
+        drops = tuple(Drop(chore.id) for chore in live)
+        await store.commit(Batch(SPACE, change, now_us, (Remove(SCHEDULE), *drops), _OPERATOR))
 
 
 def _copy_in(backup: Path, part: Path) -> None:
