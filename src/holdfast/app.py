@@ -100,12 +100,14 @@ async def restore(
     *,
     discard: bool = False,
     dry_run: bool = False,
+    anyway: bool = False,
 ) -> Restored:
     """Put a backup in the place of a memory's file, after what was erased since is erased in it again.
 
     ``to`` is the file, as a path or URL; without it the one that ``open`` would open. It must not be open anywhere:
     ``StoreBusy``. What stood there stays beside it as ``FILE.before-restore``, unless ``discard``. With ``dry_run``
-    everything is tried and nothing is changed.
+    everything is tried and nothing is changed. When the file there is damaged so that it does not tell what was
+    forgotten any more, that is refused: ``StoreDamaged``, unless ``anyway``.
     """
     # Deferred: only who restores needs them.
     import asyncio
@@ -116,7 +118,7 @@ async def restore(
     file = file_of(to)
     if file is None:
         raise StoreUnsupported("only a file can be restored", hint="give the path of a file")
-    order = Order(backup=Path.cwd() / backup, to=file, discard=discard, dry_run=dry_run)
+    order = Order(backup=Path.cwd() / backup, to=file, discard=discard, dry_run=dry_run, anyway=anyway)
     return await asyncio.to_thread(Restoring(order, SystemClock(), SystemRandom()).run)
 
 

@@ -30,6 +30,7 @@ from holdfast.model.scope import Place, Scope
 from holdfast.providers.system import SystemClock, SystemRandom
 from holdfast.stores.sqlite import SqliteStore
 from holdfast.stores.sqlite.db import open_connection
+from holdfast.stores.sqlite.repair import repair_file
 from holdfast.stores.sqlite.restoring import STAGES, Order, Restoring, Stage
 from holdfast.stores.sqlite.tuning import Tuning
 from holdfast.testing.clock import ManualClock
@@ -190,10 +191,111 @@ async def test_a_damaged_file_is_read_as_far_as_possible(tmp_path: Path, damage:
     else:
         del raw[len(raw) // 2 :]
     file.write_bytes(bytes(raw))
-    await holdfast.restore(backup, file)
+    done = await holdfast.restore(backup, file)
+    assert (str(file) in done.damaged, str(file) in done.sources) == (damage != "middle", damage == "middle")
     assert (await told(file))[0] == "stays for good"
-    assert (canaries_in(file) == []) == (damage == "middle")
+    assert canaries_in(file) == []
     assert (tmp_path / "memory.db.before-restore").stat().st_size >= len(raw)
+
+
+def page_of(file: Path, table: str) -> int:
+    connection = open_connection(str(file), readonly=True, vfs=None)
+    try:
+        found = connection.execute("select rootpage from sqlite_schema where name=?", (table,)).get
+        assert isinstance(found, int)
+        return found
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("table", ["tombstones", "forgotten"])
+async def test_a_file_whose_tombstones_are_hit_is_named_as_damaged(tmp_path: Path, table: str) -> None:
+    file, backup = await scene(tmp_path)
+    at, raw = (page_of(file, table) - 1) * 4096, bytearray(file.read_bytes())
+    raw[at : at + 4096] = b"\xff" * 4096
+    file.write_bytes(raw)
+    done = await holdfast.restore(backup, file)
+    assert (done.sources, done.damaged) == ((), (str(file),))
+    assert done.forgotten >= 1
+    assert b"said-canary" not in file.read_bytes()
+
+
+async def test_a_newer_backup_that_is_damaged_is_read_from_its_pages(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+    async with here(file) as hf:
+        newer = Path((await hf.backups.make(tmp_path / "newer.db")).path)
+    file.unlink()
+    raw = bytearray(newer.read_bytes())
+    raw[100:4096] = bytes(3996)
+    newer.write_bytes(raw)
+    done = await holdfast.restore(backup, file)
+    assert (done.sources, done.damaged) == ((), (str(newer),))
+    assert canaries_in(file) == []
+    async with here(file) as hf:
+        assert str(newer) in (await hf.forget(key="bob")).backups
+
+
+@pytest.mark.parametrize("content", [b"hello world\n" * 1000, b""])
+async def test_a_file_that_tells_nothing_is_replaced_only_on_demand(tmp_path: Path, content: bytes) -> None:
+    file, backup = await scene(tmp_path)
+    file.write_bytes(content)
+    for dry_run in (True, False):
+        with pytest.raises(holdfast.StoreDamaged) as caught:
+            await holdfast.restore(backup, file, dry_run=dry_run)
+        assert caught.value.code == "forgotten_unknown"
+        assert "--anyway" in str(caught.value.hint)
+    assert file.read_bytes() == content
+    done = await holdfast.restore(backup, file, anyway=True)
+    assert (done.sources, done.damaged, done.forgotten) == ((), (str(file),), 0)
+    assert len(canaries_in(file)) == len(CANARIES)
+
+
+async def test_a_damaged_file_of_another_memory_is_not_replaced(tmp_path: Path) -> None:
+    _, backup = await scene(tmp_path)
+    other = tmp_path / "other.db"
+    async with here(other) as hf:
+        await fill(hf)
+        await forget_all(hf)
+    other.write_bytes(bytes(100) + other.read_bytes()[100:])
+    with pytest.raises(holdfast.Conflict) as caught:
+        await holdfast.restore(backup, other)
+    assert caught.value.code == "other_memory"
+
+
+CUT_OFF = """
+    import asyncio, os, sys, holdfast
+    async def main():
+        hf = await holdfast.open(sys.argv[1], worker="manual")
+        bank = await hf.banks.create("plain", kind="general")
+        await bank.add("secret", key="alice")
+        await hf.backups.make(sys.argv[2])
+        await hf.forget(key="alice")
+        for number in range(20):
+            await bank.add(f"only in the log {number}", key="bob")
+        os._exit(0)
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("discard", [False, True])
+def test_the_log_of_a_damaged_file_is_kept_with_it(tmp_path: Path, discard: bool) -> None:
+    file, backup = tmp_path / "memory.db", tmp_path / "before.db"
+    subprocess.run([sys.executable, "-c", textwrap.dedent(CUT_OFF), file, backup], check=True)
+    file.write_bytes(bytes(100) + file.read_bytes()[100:])
+    log = (tmp_path / "memory.db-wal").read_bytes()
+    assert log
+    asyncio.run(holdfast.restore(backup, file, dry_run=True, anyway=True))
+    assert (tmp_path / "memory.db-wal").read_bytes() == log
+    done = asyncio.run(holdfast.restore(backup, file, discard=discard, anyway=True))
+    assert asyncio.run(told(file)) == []
+    if discard:
+        assert list(tmp_path.glob("memory.db.before*")) == []
+        return
+    assert done.kept is not None
+    if done.damaged:
+        assert Path(f"{done.kept}-wal").read_bytes() == log
+    repaired = repair_file(Path(done.kept), tmp_path / "repaired.db")
+    assert repaired.kept["entries"] == 20
 
 
 async def test_what_stood_there_is_kept_under_a_free_name(tmp_path: Path) -> None:

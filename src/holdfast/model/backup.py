@@ -52,3 +52,5 @@ class Restored:
     sources: tuple[str, ...]
     schema: int
     done: bool
+    damaged: tuple[str, ...] = ()
+    """Files that could not be read whole: what they still tell to be forgotten was forgotten again."""

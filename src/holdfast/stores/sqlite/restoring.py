@@ -41,6 +41,7 @@ from holdfast.stores.sqlite.files import connect, put_away, refuse_network
 from holdfast.stores.sqlite.heads import ORIGIN, Head, head_of, marks_in
 from holdfast.stores.sqlite.layout import Layout
 from holdfast.stores.sqlite.migrations import SCHEMA, migrate
+from holdfast.stores.sqlite.raw_tombstones import raw_erased
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.stores.sqlite.tombstones import Erased
 from holdfast.stores.sqlite.work_files import BESIDE, WorkFile, clear_left, is_taken, is_work
@@ -67,17 +68,23 @@ _BACKUPS: Final = "select path, at, scheduled from backups"
 _PUT_BACKUP: Final = "insert or ignore into backups values(?,?,?)"
 _NO_ORIGIN: Final = "delete from backups where scheduled=?"
 _BY_HAND: Final = "update backups set scheduled=0 where scheduled=1"
+_TABLES: Final = "select count(*) from sqlite_schema"
+_LOGS: Final = ("-wal", "-journal")
 _OPERATOR: Final = Origin(author="holdfast", channel="operator", method="manual")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What is to be restored, and where to. ``discard`` keeps nothing of what stood there, ``dry_run`` only looks."""
+    """What is to be restored, and where to. ``discard`` keeps nothing of what stood there, ``dry_run`` only looks.
+
+    ``anyway`` goes on when the file there cannot tell what was forgotten.
+    """
 
     backup: Path
     to: Path
     discard: bool = False
     dry_run: bool = False
+    anyway: bool = False
 
 
 def _quiet(_stage: Stage) -> None:
@@ -107,6 +114,8 @@ class Restoring:
         self._part = self._work.path
         self._old: Connection | None = None
         self._sources: list[str] = []
+        self._damaged: list[str] = []
+        self._spoilt = False
         self._at_home = False
         self._facts: Record | None = None
 
@@ -156,7 +165,7 @@ class Restoring:
             self._place(kept)
         return Restored(
             str(order.to), str(order.backup), None if kept is None else str(kept), count, tuple(self._sources),
-            SCHEMA, done=not order.dry_run,
+            SCHEMA, done=not order.dry_run, damaged=tuple(self._damaged),
         )  # fmt: skip
 
     # The file that is there
@@ -170,6 +179,8 @@ class Restoring:
             self._old = _to_read(path)
             stack.callback(put_away, self._old)
             return
+        if self._is_spoilt(path, stack):
+            return
         connection = open_connection(str(path), readonly=False, vfs=self._vfs)
         connection.set_busy_timeout(0)
         stack.callback(self._give_back, connection)
@@ -182,12 +193,26 @@ class Restoring:
             pass  # nobody can work with it, so there is nothing to hold off; what can be read of it is read
         self._old = connection
 
+    def _is_spoilt(self, path: Path, stack: ExitStack) -> bool:
+        """Whether nobody can work with a file. It is only read then: who may write would throw its log away."""
+        connection = open_connection(str(path), readonly=True, vfs=self._vfs)
+        stack.callback(put_away, connection)
+        try:
+            connection.execute(_TABLES).fetchall()
+        except (apsw.NotADBError, apsw.CorruptError):
+            self._old, self._spoilt = connection, True
+            return True
+        except (apsw.ReadOnlyError, apsw.CantOpenError):
+            pass  # a journal is to be rolled back first
+        put_away(connection)
+        return False
+
     def _give_back(self, connection: Connection) -> None:
         """Let go of the old file. What still stands in its place gets its log back."""
-        with suppress(apsw.Error):
+        with suppress(apsw.Error, OSError):
             if connection.in_transaction:
                 connection.execute("rollback")
-            if self._old is connection:
+            if self._old is connection and self._order.to.stat().st_size:
                 connection.execute("pragma journal_mode=wal").fetchall()
         put_away(connection)
 
@@ -204,11 +229,7 @@ class Restoring:
             name = cast("str", connection.execute(_LAYOUT).get)
             self._at_home = _at_home(self._order, marks_in(connection).origin)
             if self._old is not None and tombstones.is_other(tombstones.salt_of(connection), self._old):
-                raise Conflict(
-                    f"{self._order.to} is another memory than {self._order.backup} is a backup of",
-                    code="other_memory",
-                    hint="restore to another path with --to, or move that file away first",
-                )
+                raise _other_memory(self._order)
         except (apsw.NotADBError, apsw.CorruptError) as error:
             raise _damaged(self._order.backup, str(error)) from error
         finally:
@@ -220,18 +241,35 @@ class Restoring:
         """What the backup knows to be erased, and what it, the old file and its siblings know together."""
         own = connect(self._part, readonly=False, vfs=self._vfs)
         try:
-            known, salt = tombstones.erased_in(own), tombstones.salt_of(own)
+            (known, _), salt = tombstones.erased_in(own), tombstones.salt_of(own)
         finally:
             put_away(own)
         every = Erased()
         every.add(known)
         if self._old is not None:
-            every.add(tombstones.erased_in(self._old))
-            self._sources.append(str(self._order.to))
+            self._add_old(self._old, salt, every)
         for file in tombstones.files_beside(self._order.backup, self._order.to):
             if not is_work(file.name) and head_of(file) is not None:
                 self._add_from(file, salt, every)
         return known, every
+
+    def _add_old(self, old: Connection, salt: bytes | None, every: Erased) -> None:
+        """What the file that is there knows. It is the one that knows all, so that its silence is no answer."""
+        order = self._order
+        erased, whole = tombstones.erased_in(old)
+        if not whole:
+            raw = raw_erased(order.to)
+            if salt is not None and raw.salt not in (None, salt):
+                raise _other_memory(order)
+            erased.add(raw.erased)
+            if not erased.anything and not order.anyway:
+                raise StoreDamaged(
+                    f"{order.to} is damaged and does not tell what was forgotten since {order.backup} was made",
+                    code="forgotten_unknown",
+                    hint="restore a newer backup, or go on with anyway (--anyway): what was forgotten may come back",
+                )
+        every.add(erased)
+        (self._sources if whole else self._damaged).append(str(order.to))
 
     def _add_from(self, file: Path, salt: bytes | None, every: Erased) -> None:
         try:
@@ -239,9 +277,18 @@ class Restoring:
         except apsw.Error:
             return  # it may be another program's, or away by now
         try:
-            if salt is not None and tombstones.salt_of(connection) == salt:
-                every.add(tombstones.erased_in(connection))
-                self._sources.append(str(file))
+            found = tombstones.salt_of(connection)
+            if salt is None or found not in (None, salt):
+                return
+            erased, whole = tombstones.erased_in(connection)
+            if found is None or not whole:
+                raw = raw_erased(file)
+                if salt not in (found, raw.salt):
+                    return
+                erased.add(raw.erased)
+                whole = False
+            every.add(erased)
+            (self._sources if whole else self._damaged).append(str(file))
         finally:
             put_away(connection)
 
@@ -283,9 +330,12 @@ class Restoring:
                 raise StoreFailed(f"{left} erased records are still there", hint="report this")
             tombstones.bury(connection, erased)
             now_us = self._clock.now_us()
-            rows = [] if self._old is None else tombstones.readable(self._old, _BACKUPS)
+            rows = [] if self._old is None else tombstones.readable(self._old, _BACKUPS)[0]
             for path in (self._order.backup, kept):
                 rows += [] if path is None else [(str(path), now_us, 0)]
+            for name in (*self._sources, *self._damaged):  # they may hold what will be forgotten
+                if name != str(self._order.to):
+                    rows.append((name, Path(name).stat().st_mtime_ns // 1000, 0))
             connection.executemany(_PUT_BACKUP, rows)
             connection.execute(_NO_ORIGIN, (ORIGIN,))
             if not self._at_home:  # what the schedule of another file has made is not for this one to remove
@@ -320,7 +370,7 @@ class Restoring:
     def _free_name(self) -> Path:
         base = self._order.to.with_name(self._order.to.name + _KEPT)
         found, number = base, 1
-        while found.exists() or found.is_symlink():
+        while any(os.path.lexists(f"{found}{suffix}") for suffix in ("", *BESIDE)):
             number += 1
             found = base.with_name(f"{base.name}-{number}")
         return found
@@ -328,10 +378,11 @@ class Restoring:
     def _place(self, kept: Path | None) -> None:
         path = self._order.to
         if kept is not None:
-            try:
-                os.link(path, kept)
-            except OSError:  # a file system without links
-                shutil.copyfile(path, kept)
+            _keep(path, kept)
+            for suffix in _LOGS if self._spoilt else ():  # what was written last stands there alone
+                log = path.with_name(path.name + suffix)
+                if log.exists():
+                    _keep(log, kept.with_name(kept.name + suffix))
             make_names_safe(kept.parent)  # not the file itself: that would let go of the lock on it
             self._reached("kept")
         for suffix in BESIDE:  # of a file that could not be opened, or that is long gone
@@ -395,6 +446,21 @@ async def _unschedule(store: SqliteStore, change: str, now_us: int) -> None:
     if live or await store.document(Scope(SPACE), SCHEDULE) is not None:
         drops = tuple(Drop(chore.id) for chore in live)
         await store.commit(Batch(SPACE, change, now_us, (Remove(SCHEDULE), *drops), _OPERATOR))
+
+
+def _keep(path: Path, kept: Path) -> None:
+    try:
+        os.link(path, kept)
+    except OSError:  # a file system without links
+        shutil.copyfile(path, kept)
+
+
+def _other_memory(order: Order) -> Conflict:
+    return Conflict(
+        f"{order.to} is another memory than {order.backup} is a backup of",
+        code="other_memory",
+        hint="restore to another path with --to, or move that file away first",
+    )
 
 
 def _copy_in(backup: Path, part: Path) -> None:
