@@ -155,6 +155,24 @@ async def test_the_tombstones_of_newer_backups_count_when_the_file_is_lost(tmp_p
     assert await told(file) == ["stays for good"]
 
 
+async def test_a_bystander_whose_name_is_no_text_is_passed_over(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+    shutil.copy(file, tmp_path / "caf\udce9.db")
+    done = await holdfast.restore(backup, file)
+    assert (done.done, done.sources) == (True, (str(file),))
+
+
+async def test_receipts_of_a_restored_file_name_newer_backups(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+    async with here(file) as hf:
+        newer = (await hf.backups.make(tmp_path / "newer.db")).path
+    file.unlink()
+    await holdfast.restore(backup, file)
+    async with here(file) as hf:
+        assert set((await hf.forget(key="bob")).backups) == {str(backup), newer}
+        assert not any(one.scheduled for one in await hf.backups.list())
+
+
 async def test_another_memory_says_nothing_about_what_was_erased(tmp_path: Path) -> None:
     file, backup = await scene(tmp_path)
     async with here(tmp_path / "other.db") as hf:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from holdfast.errors import InvalidInput
 from holdfast.model.document import DocumentRef
 from holdfast.model.values import moment
 
@@ -14,6 +15,22 @@ CHORE: Final = "backup"
 SPACE: Final = "~holdfast"
 SCHEDULE: Final = DocumentRef("~upkeep", "~backups", "setting", "backups")
 """Where a memory keeps its schedule, in that space."""
+
+
+def is_usable(name: str) -> bool:
+    """Whether the database can be given the name of a file: it takes text only, and that ends at a zero."""
+    return "\0" not in name and not any("\ud800" <= sign <= "\udfff" for sign in name)
+
+
+def checked_file(name: str) -> str:
+    """A name of a file that the database can be given."""
+    if not is_usable(name):
+        raise InvalidInput(
+            f"the name {name!a} cannot be used: it is not text that can be written in UTF-8",
+            code="url_invalid",
+            hint="rename the file or folder, or give another path",
+        )
+    return name
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Final, cast
 import apsw
 
 from holdfast.errors import AlreadyExists, HoldfastError, NotFound, StoreBusy, StoreDamaged, StoreFailed
-from holdfast.model.backup import Backup
+from holdfast.model.backup import Backup, checked_file
 from holdfast.model.values import moment
 from holdfast.ports.store import CheckReport
 from holdfast.stores.sqlite.db import Connection, copy_file, make_names_safe
@@ -23,6 +23,7 @@ from holdfast.stores.sqlite.faults import failed
 from holdfast.stores.sqlite.files import put_away
 from holdfast.stores.sqlite.heads import ORIGIN, head_of, marks_in, marks_of
 from holdfast.stores.sqlite.migrations import SCHEMA
+from holdfast.stores.sqlite.work_files import BESIDE
 from holdfast.stores.sqlite.writer import Writer
 
 _REMEMBER: Final = "insert or replace into backups values(?,?,?)"
@@ -83,23 +84,34 @@ async def _unremember(source: Source, path: Path) -> None:
 
 def chosen_path(file: Path, target: str | None, at_us: int, *, into_folder: bool) -> Path:
     """The file to write: the target itself, or a name by the time inside a folder."""
-    path = file.parent if target is None else Path(target).absolute()
+    path = file.parent if target is None else Path(checked_file(str(Path(target).absolute())))
     if path.is_dir():
         return _free_name(path, file.stem, moment(at_us))
     if into_folder:
         raise StoreFailed(f"the folder {path} is not there", hint="make it again, or schedule another one")
     if path.exists() or path.is_symlink():
         raise AlreadyExists(f"{path} exists already", hint="give a new path, or remove the old file first")
+    if beside := _beside(path):
+        raise AlreadyExists(
+            f"{beside} is there, and would be taken for a part of {path}",
+            hint="give a new path, or remove that file first",
+        )
     if not path.parent.is_dir():
         raise StoreFailed(f"the folder of {path} does not exist", hint="make it first, or give another path")
     return path
+
+
+def _beside(path: Path) -> Path | None:
+    """What was left of an earlier file of that name, and the database would read as a part of the new one."""
+    beside = (path.with_name(path.name + suffix) for suffix in BESIDE)
+    return next((file for file in beside if os.path.lexists(file)), None)
 
 
 def _free_name(folder: Path, stem: str, at: datetime) -> Path:
     base = f"{stem}-{at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
     for number in range(1, _LONGEST_NAME):
         path = folder / (f"{base}.db" if number == 1 else f"{base}-{number}.db")
-        if not path.exists() and not path.is_symlink():
+        if not os.path.lexists(path) and _beside(path) is None:
             return path
     raise AlreadyExists(f"{folder} holds {_LONGEST_NAME} backups of this second", hint="give another folder")
 

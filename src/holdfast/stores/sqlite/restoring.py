@@ -18,7 +18,7 @@ from typing import Final, Literal, TypeAlias, cast
 import apsw
 
 from holdfast.errors import Conflict, InvalidInput, StoreBusy, StoreDamaged, StoreFailed, StoreUnsupported
-from holdfast.model.backup import CHORE, SCHEDULE, SPACE, Restored
+from holdfast.model.backup import CHORE, SCHEDULE, SPACE, Restored, is_usable
 from holdfast.model.batch import Batch, Drop, Forget, Remove
 from holdfast.model.chore import LIVE
 from holdfast.model.forget import Selector
@@ -249,7 +249,7 @@ class Restoring:
         if self._old is not None:
             self._add_old(self._old, salt, every)
         for file in tombstones.files_beside(self._order.backup, self._order.to):
-            if not is_work(file.name) and head_of(file) is not None:
+            if is_usable(str(file)) and not is_work(file.name) and head_of(file) is not None:
                 self._add_from(file, salt, every)
         return known, every
 
