@@ -310,8 +310,8 @@ def test_the_log_of_a_damaged_file_is_kept_with_it(tmp_path: Path, discard: bool
         assert list(tmp_path.glob("memory.db.before*")) == []
         return
     assert done.kept is not None
-    if done.damaged:
-        assert Path(f"{done.kept}-wal").read_bytes() == log
+    assert done.damaged == (str(file),)
+    assert Path(f"{done.kept}-wal").read_bytes() == log
     repaired = repair_file(Path(done.kept), tmp_path / "repaired.db")
     assert repaired.kept["entries"] == 20
 
