@@ -12,6 +12,7 @@ from holdfast.errors import InvalidInput, StoreFailed, StoreUnsupported
 from holdfast.memories.core import Core
 from holdfast.memories.duties import Duties, WorkerMode, checked_mode
 from holdfast.memories.local import LocalHoldfast
+from holdfast.model.backup import checked_file
 from holdfast.model.batch import Batch, Commit
 from holdfast.ports import current
 from holdfast.providers.system import SystemClock, SystemRandom
@@ -100,12 +101,14 @@ async def restore(
     *,
     discard: bool = False,
     dry_run: bool = False,
+    anyway: bool = False,
 ) -> Restored:
     """Put a backup in the place of a memory's file, after what was erased since is erased in it again.
 
     ``to`` is the file, as a path or URL; without it the one that ``open`` would open. It must not be open anywhere:
     ``StoreBusy``. What stood there stays beside it as ``FILE.before-restore``, unless ``discard``. With ``dry_run``
-    everything is tried and nothing is changed.
+    everything is tried and nothing is changed. When the file there is damaged so that it does not tell what was
+    forgotten any more, that is refused: ``StoreDamaged``, unless ``anyway``.
     """
     # Deferred: only who restores needs them.
     import asyncio
@@ -116,7 +119,14 @@ async def restore(
     file = file_of(to)
     if file is None:
         raise StoreUnsupported("only a file can be restored", hint="give the path of a file")
-    order = Order(backup=Path.cwd() / backup, to=file, discard=discard, dry_run=dry_run)
+    checked_file(str(file))
+    order = Order(
+        backup=Path(checked_file(str(Path.cwd() / backup))),
+        to=file,
+        discard=discard,
+        dry_run=dry_run,
+        anyway=anyway,
+    )
     return await asyncio.to_thread(Restoring(order, SystemClock(), SystemRandom()).run)
 
 
@@ -170,7 +180,7 @@ def _place_of(url: str) -> _Place:
     if not separator:
         if url == ":memory:":
             raise InvalidInput("unknown place :memory:", code="url_invalid", hint="use memory://")
-        return _Place("sqlite", url)
+        return _Place("sqlite", checked_file(url))
     if scheme in ("postgresql", "postgres", "http", "https"):
         raise StoreUnsupported(
             f"{scheme}:// needs an engine that is not part of this version",
@@ -190,7 +200,7 @@ def _place_of(url: str) -> _Place:
         )
     if scheme == "sqlite" and (not path.startswith("/") or path == "/"):
         raise InvalidInput(f"no file in {url!r}", code="url_invalid", hint="sqlite:///file.db")
-    return _Place(scheme, path[1:], option)
+    return _Place(scheme, checked_file(path[1:]), option)
 
 
 async def _opened(place: _Place, clock: Clock, embedder: Embedder | None = None) -> Store:

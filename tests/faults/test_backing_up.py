@@ -274,6 +274,8 @@ async def test_a_new_schedule_takes_the_place_of_the_old_one(tmp_path: Path) -> 
         {"every": 3600},
         {"every": timedelta.max},
         {"every": timedelta(hours=1), "keep": 0},
+        {"every": timedelta(hours=1), "keep": True},
+        {"every": timedelta(hours=1), "keep": 2**70},
     ],
 )
 async def test_a_schedule_that_makes_no_sense_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
@@ -297,6 +299,56 @@ async def test_a_memory_that_keeps_nothing_has_no_backups(tmp_path: Path) -> Non
         await hf.chores.drain()
     with pytest.raises(holdfast.StoreUnsupported):
         await holdfast.restore(tmp_path / "x", "memory://")
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+async def test_a_target_beside_the_rest_of_an_earlier_file_is_refused(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"copy.db{suffix}").write_bytes(b"x")
+    async with holdfast.open(tmp_path / "m.db", worker="manual") as hf:
+        with pytest.raises(holdfast.AlreadyExists) as caught:
+            await hf.backups.make(tmp_path / "copy.db")
+        assert f"copy.db{suffix}" in caught.value.message
+    assert not (tmp_path / "copy.db").exists()
+
+
+@pytest.mark.parametrize("name", ["x\0y.db", "caf\udce9.db"])
+async def test_a_name_that_is_no_text_is_refused(tmp_path: Path, name: str) -> None:
+    async with holdfast.open(tmp_path / "m.db", worker="manual") as hf:
+        made = await hf.backups.make(tmp_path / "copy.db")
+        with pytest.raises(holdfast.InvalidInput) as caught:
+            await hf.backups.make(str(tmp_path / name))
+        assert caught.value.code == "url_invalid"
+        with pytest.raises(holdfast.InvalidInput):
+            await hf.backups.schedule(str(tmp_path / name), every=timedelta(hours=1))
+        assert await hf.backups.list() == [made]
+    for backup, to in ((made.path, str(tmp_path / name)), (str(tmp_path / name), str(tmp_path / "m.db"))):
+        with pytest.raises(holdfast.InvalidInput):
+            await holdfast.restore(backup, to)
+    for url in (str(tmp_path / name), f"sqlite:///{tmp_path / name}"):
+        with pytest.raises(holdfast.InvalidInput) as caught:
+            await holdfast.open(url, worker="manual")
+        assert caught.value.code == "url_invalid"
+
+
+async def test_another_memory_under_a_remembered_name_is_no_backup(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with holdfast.open(tmp_path / "other.db", worker="manual") as other:
+        await filled(other)
+    async with holdfast.open(tmp_path / "m.db", worker="manual", clock=clock) as hf:
+        await hf.backups.schedule(tmp_path / "a", every=timedelta(hours=1), keep=1)
+        await hf.chores.drain()
+        (made,) = await hf.backups.list()
+        (tmp_path / "other.db").replace(made.path)
+        assert await hf.backups.list() == []
+        with pytest.raises(holdfast.NotFound):
+            await hf.store.drop_backup(made.path)
+        for _ in range(2):
+            clock.advance(seconds=3600)
+            await hf.chores.drain()
+        assert Path(made.path).exists()
+        assert len(await hf.backups.list()) == 1
+        await filled(hf)
+        assert made.path not in (await hf.forget(key="k1")).backups
 
 
 async def test_only_remembered_backups_are_removed(tmp_path: Path) -> None:

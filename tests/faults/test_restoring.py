@@ -13,6 +13,8 @@ import textwrap
 import threading
 import time
 import traceback
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import apsw
@@ -28,8 +30,10 @@ from holdfast.model.scope import Place, Scope
 from holdfast.providers.system import SystemClock, SystemRandom
 from holdfast.stores.sqlite import SqliteStore
 from holdfast.stores.sqlite.db import open_connection
+from holdfast.stores.sqlite.repair import repair_file
 from holdfast.stores.sqlite.restoring import STAGES, Order, Restoring, Stage
 from holdfast.stores.sqlite.tuning import Tuning
+from holdfast.testing.clock import ManualClock
 from holdfast.testing.selftest.disk import Disk, mounted
 from tests.faults.killing import KillingVfs, Trigger
 
@@ -151,6 +155,24 @@ async def test_the_tombstones_of_newer_backups_count_when_the_file_is_lost(tmp_p
     assert await told(file) == ["stays for good"]
 
 
+async def test_a_bystander_whose_name_is_no_text_is_passed_over(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+    shutil.copy(file, tmp_path / "caf\udce9.db")
+    done = await holdfast.restore(backup, file)
+    assert (done.done, done.sources) == (True, (str(file),))
+
+
+async def test_receipts_of_a_restored_file_name_newer_backups(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+    async with here(file) as hf:
+        newer = (await hf.backups.make(tmp_path / "newer.db")).path
+    file.unlink()
+    await holdfast.restore(backup, file)
+    async with here(file) as hf:
+        assert set((await hf.forget(key="bob")).backups) == {str(backup), newer}
+        assert not any(one.scheduled for one in await hf.backups.list())
+
+
 async def test_another_memory_says_nothing_about_what_was_erased(tmp_path: Path) -> None:
     file, backup = await scene(tmp_path)
     async with here(tmp_path / "other.db") as hf:
@@ -187,10 +209,111 @@ async def test_a_damaged_file_is_read_as_far_as_possible(tmp_path: Path, damage:
     else:
         del raw[len(raw) // 2 :]
     file.write_bytes(bytes(raw))
-    await holdfast.restore(backup, file)
+    done = await holdfast.restore(backup, file)
+    assert (str(file) in done.damaged, str(file) in done.sources) == (damage != "middle", damage == "middle")
     assert (await told(file))[0] == "stays for good"
-    assert (canaries_in(file) == []) == (damage == "middle")
+    assert canaries_in(file) == []
     assert (tmp_path / "memory.db.before-restore").stat().st_size >= len(raw)
+
+
+def page_of(file: Path, table: str) -> int:
+    connection = open_connection(str(file), readonly=True, vfs=None)
+    try:
+        found = connection.execute("select rootpage from sqlite_schema where name=?", (table,)).get
+        assert isinstance(found, int)
+        return found
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("table", ["tombstones", "forgotten"])
+async def test_a_file_whose_tombstones_are_hit_is_named_as_damaged(tmp_path: Path, table: str) -> None:
+    file, backup = await scene(tmp_path)
+    at, raw = (page_of(file, table) - 1) * 4096, bytearray(file.read_bytes())
+    raw[at : at + 4096] = b"\xff" * 4096
+    file.write_bytes(raw)
+    done = await holdfast.restore(backup, file)
+    assert (done.sources, done.damaged) == ((), (str(file),))
+    assert done.forgotten >= 1
+    assert b"said-canary" not in file.read_bytes()
+
+
+async def test_a_newer_backup_that_is_damaged_is_read_from_its_pages(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+    async with here(file) as hf:
+        newer = Path((await hf.backups.make(tmp_path / "newer.db")).path)
+    file.unlink()
+    raw = bytearray(newer.read_bytes())
+    raw[100:4096] = bytes(3996)
+    newer.write_bytes(raw)
+    done = await holdfast.restore(backup, file)
+    assert (done.sources, done.damaged) == ((), (str(newer),))
+    assert canaries_in(file) == []
+    async with here(file) as hf:
+        assert str(newer) in (await hf.forget(key="bob")).backups
+
+
+@pytest.mark.parametrize("content", [b"hello world\n" * 1000, b""])
+async def test_a_file_that_tells_nothing_is_replaced_only_on_demand(tmp_path: Path, content: bytes) -> None:
+    file, backup = await scene(tmp_path)
+    file.write_bytes(content)
+    for dry_run in (True, False):
+        with pytest.raises(holdfast.StoreDamaged) as caught:
+            await holdfast.restore(backup, file, dry_run=dry_run)
+        assert caught.value.code == "forgotten_unknown"
+        assert "--anyway" in str(caught.value.hint)
+    assert file.read_bytes() == content
+    done = await holdfast.restore(backup, file, anyway=True)
+    assert (done.sources, done.damaged, done.forgotten) == ((), (str(file),), 0)
+    assert len(canaries_in(file)) == len(CANARIES)
+
+
+async def test_a_damaged_file_of_another_memory_is_not_replaced(tmp_path: Path) -> None:
+    _, backup = await scene(tmp_path)
+    other = tmp_path / "other.db"
+    async with here(other) as hf:
+        await fill(hf)
+        await forget_all(hf)
+    other.write_bytes(bytes(100) + other.read_bytes()[100:])
+    with pytest.raises(holdfast.Conflict) as caught:
+        await holdfast.restore(backup, other)
+    assert caught.value.code == "other_memory"
+
+
+CUT_OFF = """
+    import asyncio, os, sys, holdfast
+    async def main():
+        hf = await holdfast.open(sys.argv[1], worker="manual")
+        bank = await hf.banks.create("plain", kind="general")
+        await bank.add("secret", key="alice")
+        await hf.backups.make(sys.argv[2])
+        await hf.forget(key="alice")
+        for number in range(20):
+            await bank.add(f"only in the log {number}", key="bob")
+        os._exit(0)
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("discard", [False, True])
+def test_the_log_of_a_damaged_file_is_kept_with_it(tmp_path: Path, discard: bool) -> None:
+    file, backup = tmp_path / "memory.db", tmp_path / "before.db"
+    subprocess.run([sys.executable, "-c", textwrap.dedent(CUT_OFF), file, backup], check=True)
+    file.write_bytes(bytes(100) + file.read_bytes()[100:])
+    log = (tmp_path / "memory.db-wal").read_bytes()
+    assert log
+    asyncio.run(holdfast.restore(backup, file, dry_run=True, anyway=True))
+    assert (tmp_path / "memory.db-wal").read_bytes() == log
+    done = asyncio.run(holdfast.restore(backup, file, discard=discard, anyway=True))
+    assert asyncio.run(told(file)) == []
+    if discard:
+        assert list(tmp_path.glob("memory.db.before*")) == []
+        return
+    assert done.kept is not None
+    assert done.damaged == (str(file),)
+    assert Path(f"{done.kept}-wal").read_bytes() == log
+    repaired = repair_file(Path(done.kept), tmp_path / "repaired.db")
+    assert repaired.kept["entries"] == 20
 
 
 async def test_what_stood_there_is_kept_under_a_free_name(tmp_path: Path) -> None:
@@ -207,6 +330,174 @@ async def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     done = await holdfast.restore(backup, file, dry_run=True)
     assert (done.done, done.forgotten > 0) == (False, True)
     assert {item.name: item.read_bytes() for item in tmp_path.iterdir()} == before
+
+
+async def with_a_schedule(folder: Path, clock: ManualClock) -> tuple[Path, list[str]]:
+    """A memory whose schedule has made two backups."""
+    file = folder / "memory.db"
+    async with holdfast.open(file, worker="manual", clock=clock) as hf:
+        await (await hf.banks.create("plain", kind="general")).add("stays for good", key="bob")
+        await hf.backups.schedule(folder / "backups", every=timedelta(hours=1), keep=2)
+        for _ in range(2):
+            await hf.chores.drain()
+            clock.advance(seconds=3600)
+        made = [one.path for one in await hf.backups.list() if one.scheduled]
+        await hf.backups.make(folder / "hand.db")
+    assert len(made) == 2
+    return file, made
+
+
+async def test_a_copy_elsewhere_has_no_schedule(tmp_path: Path) -> None:
+    clock = ManualClock()
+    file, made = await with_a_schedule(tmp_path, clock)
+    (tmp_path / "try").mkdir()
+    for backup in (tmp_path / "hand.db", Path(made[0]), file):
+        fork = tmp_path / "try" / f"of-{backup.name}"
+        await holdfast.restore(backup, fork)
+        async with holdfast.open(fork, worker="manual", clock=clock) as hf:
+            assert await hf.backups.scheduled() is None
+            assert not any(one.scheduled for one in await hf.backups.list())
+            clock.advance(days=1)
+            await hf.chores.drain()
+            await hf.backups.schedule(tmp_path / "backups", every=timedelta(hours=1), keep=1)
+            for _ in range(2):
+                await hf.chores.drain()
+                clock.advance(seconds=3600)
+            assert (await hf.store.check()).ok
+    assert all(Path(path).exists() for path in made)
+
+
+async def test_a_copy_that_was_made_by_hand_removes_no_backup_of_the_other(tmp_path: Path) -> None:
+    clock = ManualClock()
+    file, made = await with_a_schedule(tmp_path, clock)
+    shutil.copy(file, tmp_path / "copied.db")
+    for name in ("copied.db", "hand.db"):
+        async with holdfast.open(tmp_path / name, worker="manual", clock=clock) as hf:
+            for _ in range(4):
+                clock.advance(seconds=3600)
+                await hf.chores.drain()
+    assert all(Path(path).exists() for path in made)
+
+
+async def test_a_restore_in_place_keeps_the_schedule(tmp_path: Path) -> None:
+    clock = ManualClock()
+    file, made = await with_a_schedule(tmp_path, clock)
+    kept = (await holdfast.restore(tmp_path / "hand.db", file)).kept
+    assert kept is not None
+    for again in (kept, made[1]):
+        await holdfast.restore(again, file)
+        async with holdfast.open(file, worker="manual", clock=clock) as hf:
+            assert await hf.backups.scheduled() is not None
+            assert {one.path for one in await hf.backups.list() if one.scheduled} >= {made[0]}
+    async with holdfast.open(file, worker="manual", clock=clock) as hf:
+        for _ in range(3):
+            clock.advance(seconds=3600)
+            await hf.chores.drain()
+        assert len([one for one in await hf.backups.list() if one.scheduled]) == 2
+    assert not any(Path(path).exists() for path in made)
+
+
+async def test_a_restore_and_a_dry_run_do_not_meet(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+    real = Order(backup=backup, to=file, discard=True)
+    inside: list[bool] = []
+
+    def reached(stage: Stage) -> None:
+        if stage in ("copied", "settled", "safe"):
+            tried = Restoring(Order(backup=backup, to=file, dry_run=True), SystemClock(), SystemRandom())
+            inside.append(not tried._work.path.exists())
+            with suppress(holdfast.StoreBusy, holdfast.StoreFailed):
+                tried.run()
+
+    await asyncio.to_thread(Restoring(real, SystemClock(), SystemRandom(), reached=reached).run)
+    assert inside == [True] * 3
+    assert await told(file) == ["stays for good"]
+    assert leftovers(tmp_path) == []
+
+
+async def test_a_restore_beside_a_dry_run_leaves_its_copy_alone(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+
+    def reached(stage: Stage) -> None:
+        if stage == "settled":
+            Restoring(Order(backup=backup, to=file), SystemClock(), SystemRandom()).run()
+
+    order = Order(backup=backup, to=file, dry_run=True)
+    tried = Restoring(order, SystemClock(), SystemRandom(), reached=reached)
+    assert not (await asyncio.to_thread(tried.run)).done
+    assert await told(file) == ["stays for good"]
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("change", ["emptied", "replaced", "other"])
+async def test_a_copy_that_somebody_else_has_changed_is_not_put_in_place(tmp_path: Path, change: str) -> None:
+    file, backup = await scene(tmp_path)
+    before = await told(file)
+    verify = Restoring._verify
+
+    class Disturbed(Restoring):
+        def _verify(self) -> None:
+            if change == "emptied":
+                self._part.write_bytes(b"")
+            else:
+                copy = self._part.with_name("copy")
+                shutil.copy(self._part if change == "replaced" else backup, copy)
+                copy.replace(self._part)
+            verify(self)
+
+    with pytest.raises(holdfast.StoreFailed):
+        await asyncio.to_thread(Disturbed(Order(backup=backup, to=file), SystemClock(), SystemRandom()).run)
+    assert await told(file) == before
+    assert leftovers(tmp_path) == []
+
+
+async def test_only_what_killed_restores_left_is_removed(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+    own = [f"memory.db.restoring-0123456789ab{end}" for end in ("", "-wal", ".lock", "-live.lock")]
+    others = ["memory.db.restoring", "memory.db.restoring-notes", "other.db.restoring-0123456789ab"]
+    for name in (*own, *others):
+        (tmp_path / name).write_bytes(b"x")
+    assert not (await holdfast.restore(backup, file, dry_run=True)).done
+    assert set(leftovers(tmp_path)) == {*own, *others}
+    await holdfast.restore(backup, file)
+    assert leftovers(tmp_path) == sorted(others)
+
+
+@pytest.mark.parametrize(
+    "name", ["n.db-wal", "n.db-shm", "n.db-journal", "n.db.lock", "n.db.restoring-0123456789ab"]
+)
+async def test_a_backup_under_a_name_that_the_memory_uses_is_refused(tmp_path: Path, name: str) -> None:
+    _, backup = await scene(tmp_path)
+    shutil.copy(backup, tmp_path / name)
+    (tmp_path / "link").symlink_to(tmp_path / name)
+    for given in (tmp_path / name, tmp_path / "link"):
+        for dry_run in (True, False):
+            with pytest.raises(holdfast.InvalidInput) as caught:
+                await holdfast.restore(given, tmp_path / "n.db", dry_run=dry_run)
+            assert caught.value.code == "restore_invalid"
+    assert (tmp_path / name).read_bytes() == backup.read_bytes()
+
+
+async def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    _, backup = await scene(tmp_path)
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "pipe"):
+        with pytest.raises(holdfast.InvalidInput) as caught:
+            await holdfast.restore(backup, tmp_path / name)
+        assert caught.value.code == "restore_invalid"
+        assert not (tmp_path / f"{name}.lock").exists()
+
+
+async def test_a_link_goes_on_naming_the_file_that_is_restored(tmp_path: Path) -> None:
+    file, backup = await scene(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.db"
+    link.symlink_to(file)
+    done = await holdfast.restore(backup, link)
+    assert (done.path, done.kept) == (str(file), f"{file}.before-restore")
+    assert link.is_symlink()
+    assert await told(file) == ["stays for good"]
 
 
 def test_a_file_that_another_process_has_open_is_not_replaced(tmp_path: Path) -> None:

@@ -99,6 +99,25 @@ def scene(folder: Path) -> None:
     asyncio.run(make())
 
 
+def test_a_span_beyond_all_time_is_a_wrong_argument(tmp_path: Path) -> None:
+    told = run("backup", "schedule", "b", "--every", "99999999999d", "--url", "memory.db", folder=tmp_path)
+    assert told.returncode == 2
+    assert "too long" in told.stderr + told.stdout
+    assert "Traceback" not in told.stderr
+
+
+def test_a_restore_over_what_tells_nothing_says_how_to_go_on(tmp_path: Path) -> None:
+    scene(tmp_path)
+    run("backup", "make", "copy.db", "--url", "memory.db", folder=tmp_path)
+    (tmp_path / "memory.db").write_text("no memory any more")
+    refused = run("restore", "copy.db", "--to", "memory.db", folder=tmp_path)
+    assert refused.returncode != 0
+    assert "--anyway" in refused.stderr + refused.stdout
+    done = run("restore", "copy.db", "--to", "memory.db", "--anyway", folder=tmp_path)
+    assert done.returncode == 0
+    assert "is damaged" in done.stdout
+
+
 def test_a_backup_is_made_listed_and_restored(tmp_path: Path) -> None:
     scene(tmp_path)
     made = run("backup", "make", "copy.db", "--verify", "--url", "memory.db", folder=tmp_path)

@@ -89,4 +89,7 @@ def _span(text: str) -> timedelta:
     found = _SPAN.fullmatch(text.strip())
     if found is None:
         raise typer.BadParameter(f"{text!r} is no span of time: 30m, 6h, 1d or 2w", param_hint="--every")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    try:
+        return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    except (OverflowError, ValueError):
+        raise typer.BadParameter(f"{text[:40]!r} is too long a time", param_hint="--every") from None

@@ -27,13 +27,19 @@ def restore(
         bool, typer.Option("--discard", help="Keep nothing of what stands there now.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Try everything and change nothing.")] = False,
+    anyway: Annotated[
+        bool,
+        typer.Option("--anyway", help="Go on when a damaged file there cannot tell what was forgotten."),
+    ] = False,
 ) -> None:
     """Put a backup in the place of a memory, after erasing in it what was forgotten since."""
-    done = asyncio.run(restore_backup(backup, to, discard=discard, dry_run=dry_run))
+    done = asyncio.run(restore_backup(backup, to, discard=discard, dry_run=dry_run, anyway=anyway))
     if not done.sources:
         say("nothing was found that tells what was forgotten since the backup")
     for source in done.sources:
         say(f"what was forgotten is known from {source}")
+    for source in done.damaged:
+        say(f"{source} is damaged: what it no longer tells to be forgotten may come back")
     if done.kept is not None:
         say(f"what stands there {'stays' if done.done else 'would stay'} as {done.kept}")
     what = "restored" if done.done else "could be restored; nothing was changed"

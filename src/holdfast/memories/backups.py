@@ -10,30 +10,27 @@ from pathlib import Path
 from typing import Final, cast
 
 from holdfast.chores.kinds import Due, Kinds
-from holdfast.chores.sweeping import SPACE
 from holdfast.errors import InvalidInput, StoreFailed
 from holdfast.memories.core import Core, Partition, partition
-from holdfast.memories.receipts import UPKEEP
-from holdfast.model.backup import Backup, Schedule
+from holdfast.model.backup import CHORE as BACKUP
+from holdfast.model.backup import SCHEDULE as _REF
+from holdfast.model.backup import SPACE, Backup, Schedule, checked_file
 from holdfast.model.batch import Drop, Enqueue, Operation, Put, Remove
 from holdfast.model.chore import LIVE, Chore, ChoreDraft
-from holdfast.model.document import DocumentRef
 from holdfast.model.origin import Origin
 from holdfast.model.scope import Scope
 from holdfast.model.values import JsonObject
 
-BACKUP: Final = "backup"
-"""The kind of the chore."""
 SWEEP: Final = "backup-sweep"
 HOUR: Final = 3600.0
 LONGEST: Final = 6 * HOUR
 """How many seconds one scheduled backup may take."""
 ATTEMPTS: Final = 10_000
 """A schedule is never given up: a disk that is full or away comes back."""
-_KEY: Final = "~backups"
-_REF: Final = DocumentRef(UPKEEP.bank, _KEY, "setting", "backups")
 _OPERATOR: Final = Origin(channel="operator", method="manual")
 _SHORTEST: Final = timedelta(minutes=1)
+_MOST: Final = 1_000_000
+"""So many backups of a schedule stay at most."""
 _LONGEST: Final = timedelta(days=3650)
 
 
@@ -127,12 +124,14 @@ def _check_schedule(every: object, keep: object) -> None:
             code="schedule_invalid",
             hint="every=timedelta(days=1)",
         )
-    if not isinstance(keep, int) or keep < 1:
-        raise InvalidInput("keep must be at least 1", code="schedule_invalid", hint="keep=7")
+    if not isinstance(keep, int) or isinstance(keep, bool) or not 1 <= keep <= _MOST:
+        raise InvalidInput(
+            f"keep must be a number from 1 to {_MOST:,}", code="schedule_invalid", hint="keep=7"
+        )
 
 
 def _where() -> Partition:
-    return partition(SPACE, UPKEEP.bank, _KEY)
+    return partition(SPACE, _REF.bank, _REF.key)
 
 
 def _micros(span: timedelta) -> int:
@@ -140,7 +139,7 @@ def _micros(span: timedelta) -> int:
 
 
 def _made_folder(folder: str | os.PathLike[str]) -> str:
-    path = Path(folder).absolute()
+    path = Path(checked_file(str(Path(folder).absolute())))
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

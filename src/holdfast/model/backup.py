@@ -4,8 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
+from holdfast.errors import InvalidInput
+from holdfast.model.document import DocumentRef
 from holdfast.model.values import moment
+
+CHORE: Final = "backup"
+"""The kind of the chore that makes the backups of a schedule."""
+SPACE: Final = "~holdfast"
+SCHEDULE: Final = DocumentRef("~upkeep", "~backups", "setting", "backups")
+"""Where a memory keeps its schedule, in that space."""
+
+
+def is_usable(name: str) -> bool:
+    """Whether the database can be given the name of a file: it takes text only, and that ends at a zero."""
+    return "\0" not in name and not any("\ud800" <= sign <= "\udfff" for sign in name)
+
+
+def checked_file(name: str) -> str:
+    """A name of a file that the database can be given."""
+    if not is_usable(name):
+        raise InvalidInput(
+            f"the name {name!a} cannot be used: it is not text that can be written in UTF-8",
+            code="url_invalid",
+            hint="rename the file or folder, or give another path",
+        )
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +69,5 @@ class Restored:
     sources: tuple[str, ...]
     schema: int
     done: bool
+    damaged: tuple[str, ...] = ()
+    """Files that could not be read whole: what they still tell to be forgotten was forgotten again."""

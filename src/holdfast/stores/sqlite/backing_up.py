@@ -15,19 +15,21 @@ from typing import Final, cast
 import apsw
 
 from holdfast.errors import AlreadyExists, HoldfastError, NotFound, StoreBusy, StoreDamaged, StoreFailed
-from holdfast.model.backup import Backup
+from holdfast.model.backup import Backup, checked_file
 from holdfast.model.values import moment
 from holdfast.ports.store import CheckReport
 from holdfast.stores.sqlite.db import Connection, copy_file, make_names_safe
 from holdfast.stores.sqlite.faults import failed
 from holdfast.stores.sqlite.files import put_away
-from holdfast.stores.sqlite.heads import head_of
+from holdfast.stores.sqlite.heads import ORIGIN, head_of, marks_in, marks_of
 from holdfast.stores.sqlite.migrations import SCHEMA
+from holdfast.stores.sqlite.work_files import BESIDE
 from holdfast.stores.sqlite.writer import Writer
 
 _REMEMBER: Final = "insert or replace into backups values(?,?,?)"
 _FORGET: Final = "delete from backups where path=?"
-_KNOWN: Final = "select path, at, scheduled from backups order by at desc, path desc"
+_NO_ORIGIN: Final = "delete from backups where scheduled=?"
+_KNOWN: Final = "select path, at, scheduled from backups where scheduled<2 order by at desc, path desc"
 PART: Final = ".part"
 _LONGEST_NAME: Final = 1_000
 
@@ -82,23 +84,34 @@ async def _unremember(source: Source, path: Path) -> None:
 
 def chosen_path(file: Path, target: str | None, at_us: int, *, into_folder: bool) -> Path:
     """The file to write: the target itself, or a name by the time inside a folder."""
-    path = file.parent if target is None else Path(target).absolute()
+    path = file.parent if target is None else Path(checked_file(str(Path(target).absolute())))
     if path.is_dir():
         return _free_name(path, file.stem, moment(at_us))
     if into_folder:
         raise StoreFailed(f"the folder {path} is not there", hint="make it again, or schedule another one")
     if path.exists() or path.is_symlink():
         raise AlreadyExists(f"{path} exists already", hint="give a new path, or remove the old file first")
+    if beside := _beside(path):
+        raise AlreadyExists(
+            f"{beside} is there, and would be taken for a part of {path}",
+            hint="give a new path, or remove that file first",
+        )
     if not path.parent.is_dir():
         raise StoreFailed(f"the folder of {path} does not exist", hint="make it first, or give another path")
     return path
+
+
+def _beside(path: Path) -> Path | None:
+    """What was left of an earlier file of that name, and the database would read as a part of the new one."""
+    beside = (path.with_name(path.name + suffix) for suffix in BESIDE)
+    return next((file for file in beside if os.path.lexists(file)), None)
 
 
 def _free_name(folder: Path, stem: str, at: datetime) -> Path:
     base = f"{stem}-{at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
     for number in range(1, _LONGEST_NAME):
         path = folder / (f"{base}.db" if number == 1 else f"{base}-{number}.db")
-        if not path.exists() and not path.is_symlink():
+        if not os.path.lexists(path) and _beside(path) is None:
             return path
     raise AlreadyExists(f"{folder} holds {_LONGEST_NAME} backups of this second", hint="give another folder")
 
@@ -138,8 +151,12 @@ _NO_SPACE: Final = 28
 
 
 def _write_part(source: Source, path: Path, part: Path, stop: threading.Event) -> None:
+    at_us = source.now_us()
+
     def leave_itself_out(copy: Connection) -> None:
         copy.execute(_FORGET, (str(path),))
+        copy.execute(_NO_ORIGIN, (ORIGIN,))
+        copy.execute(_REMEMBER, (origin_of(source.path), at_us, ORIGIN))
 
     connection = source.connect()
     try:
@@ -182,14 +199,28 @@ def _remove(part: Path) -> None:
             part.with_name(part.name + suffix).unlink()
 
 
-def backups(connection: Connection) -> list[Backup]:
-    """The remembered copies that are there, newest first."""
+def origin_of(path: Path) -> str:
+    """The name of a memory in its backups."""
+    return os.path.realpath(path)
+
+
+def backups(connection: Connection, path: Path) -> list[Backup]:
+    """The remembered copies that are there, newest first.
+
+    Another memory's file under a remembered name is none of them; and what a schedule made for another file, of which
+    this one is a copy, is not the schedule's of this one.
+    """
     found: list[Backup] = []
-    for path, at, scheduled in connection.execute(_KNOWN):
-        file = Path(cast("str", path))
+    own, origin = marks_in(connection).salt, origin_of(path)
+    for name, at, scheduled in connection.execute(_KNOWN):
+        file = Path(cast("str", name))
         head = head_of(file)
-        if head is not None and head.whole:
-            found.append(Backup(str(file), cast("int", at), head.bytes, head.schema, bool(scheduled)))
+        if head is None or not head.whole:
+            continue
+        marks = marks_of(file)
+        if marks.salt == own:
+            by_schedule = bool(scheduled) and marks.origin == origin
+            found.append(Backup(str(file), cast("int", at), head.bytes, head.schema, by_schedule))
     return found
 
 

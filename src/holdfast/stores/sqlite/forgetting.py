@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, cast
 
@@ -28,6 +29,7 @@ from holdfast.stores.sqlite.guards import (
     whole_past,
     whole_version,
 )
+from holdfast.stores.sqlite.heads import marks_in, marks_of
 from holdfast.stores.sqlite.ledger import Ledger, Work
 from holdfast.stores.sqlite.pages import remove_slots
 from holdfast.stores.sqlite.places import hidden_name, selector_name
@@ -75,7 +77,7 @@ _CLEAR_CHORE: Final = (
     " lease_until end, state=case when state in ('queued','leased') then 'cancelled' else state end where id=?"
 )
 _UNSETTLED: Final = "insert into unsettled values(?,?,0)"
-_BACKUPS: Final = "select path from backups order by at, path"
+_BACKUPS: Final = "select path from backups where scheduled<2 order by at, path"
 _IN_ROWS: Final = (
     "select exists(select 1 from entries where row between ?1 and ?2) or"
     " exists(select 1 from past where row between ?1 and ?2)"
@@ -418,9 +420,18 @@ def _clear_chores(ledger: Ledger, work: Work, selector: Selector, gone: frozense
     return cleared
 
 
+def _held(ledger: Ledger) -> list[str]:
+    """The copies that may hold what is forgotten: not what is the file of another memory by now."""
+    paths = [cast("str", path) for (path,) in ledger.connection.execute(_BACKUPS)]
+    if not paths:
+        return paths
+    own = marks_in(ledger.connection).salt
+    return [path for path in paths if marks_of(Path(path)).salt in (None, own)]
+
+
 def _leave_receipt(ledger: Ledger, work: Work, operation: Forget, counts: dict[str, int]) -> None:
     digest = operation.selector.digest()
-    held = [cast("str", path) for (path,) in ledger.connection.execute(_BACKUPS)]
+    held = _held(ledger)
     value: dict[str, JsonValue] = {
         "selector": digest, "by": operation.by, "reason": operation.reason, "counts": dict(counts), "at_us": work.at,
         "backups": list[JsonValue](held),

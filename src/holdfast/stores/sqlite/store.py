@@ -342,7 +342,7 @@ class SqliteStore:
         """See ``Upkeep.backups``."""
         from holdfast.stores.sqlite import backing_up  # rarely used
 
-        return await self._read(lambda reading: backing_up.backups(reading.connection))
+        return await self._read(lambda reading: backing_up.backups(reading.connection, self._path))
 
     async def drop_backup(self, path: str) -> None:
         """See ``Upkeep.drop_backup``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -16,12 +15,18 @@ from holdfast.model.values import load_json
 from holdfast.rules.cascade import names_any
 from holdfast.stores.sqlite.codec import row_hash
 from holdfast.stores.sqlite.db import Connection, Record
+from holdfast.stores.sqlite.faults import UNREADABLE
+from holdfast.stores.sqlite.migrations import SCHEMA
 from holdfast.stores.sqlite.places import selector_name
 
 SLICE: Final = 500
 _SALT: Final = "select value from meta where name='salt'"
 _TOMBSTONES: Final = "select id, space, at from tombstones"
-_FORGOTTEN: Final = "select name, at from forgotten"
+_GUARDED_TOMBSTONES: Final = "select id, space, at, hash from tombstones"
+_FORGOTTEN: Final = "select name, at, hash from forgotten"
+_VERSION: Final = "pragma user_version"
+_WITHOUT_PLACES: Final = (1, 2)
+"""The schemas without a table of forgotten places."""
 _PUT_TOMBSTONE: Final = "insert or ignore into tombstones values(?,?,?,?)"
 _PUT_FORGOTTEN: Final = "insert or replace into forgotten values(?,?,?)"
 _THERE: Final = (
@@ -56,6 +61,11 @@ class Erased:
     records: dict[bytes, tuple[str, int]] = field(default_factory=dict[bytes, tuple[str, int]])
     places: dict[bytes, int] = field(default_factory=dict[bytes, int])
 
+    @property
+    def anything(self) -> bool:
+        """Whether anything was erased."""
+        return bool(self.records or self.places)
+
     def add(self, other: Erased) -> None:
         """Take over what another file knows."""
         for name, found in other.records.items():
@@ -79,22 +89,41 @@ def salt_of(connection: Connection) -> bytes | None:
         return None
 
 
-def erased_in(connection: Connection) -> Erased:
-    """What a file knows to be erased, as far as it can be read."""
+def erased_in(connection: Connection) -> tuple[Erased, bool]:
+    """What a file knows to be erased, as far as it can be read; and whether that is all of it."""
     found = Erased()
-    for name, space, at in readable(connection, _TOMBSTONES):
+    version, whole = readable(connection, _VERSION)
+    schema = version[0][0] if version else 0
+    guarded = schema == SCHEMA
+    records, all_read = _rows_of(connection, "tombstones", _GUARDED_TOMBSTONES if guarded else _TOMBSTONES)
+    whole &= all_read
+    for name, space, at, *_ in records:
         found.records[cast("bytes", name)] = (cast("str", space), cast("int", at))
-    for name, at in readable(connection, _FORGOTTEN):
-        found.places[cast("bytes", name)] = cast("int", at)
-    return found
+    if guarded or schema not in _WITHOUT_PLACES:
+        places, all_read = _rows_of(connection, "forgotten", _FORGOTTEN)
+        whole &= all_read
+        for name, at, _ in places:
+            found.places[cast("bytes", name)] = cast("int", at)
+    return found, whole
 
 
-def readable(connection: Connection, sql: str) -> list[Record]:
-    """Rows up to the first that cannot be read; none where the schema has no such table yet."""
+def _rows_of(connection: Connection, table: str, sql: str) -> tuple[list[Record], bool]:
+    """The rows that fit their guards, where they have one; and whether the table is whole."""
+    rows, whole = readable(connection, sql)
+    told, _ = readable(connection, f"pragma quick_check({table})")
+    guarded = sql != _TOMBSTONES
+    fit = [row for row in rows if not guarded or row_hash(*row[:-1]) == row[-1]]
+    return fit, whole and told == [("ok",)] and len(fit) == len(rows)
+
+
+def readable(connection: Connection, sql: str) -> tuple[list[Record], bool]:
+    """Rows up to the first that cannot be read; and whether these are all."""
     found: list[Record] = []
-    with suppress(apsw.Error):
+    try:
         found.extend(connection.execute(sql))
-    return found
+    except (apsw.Error, *UNREADABLE):
+        return found, False
+    return found, True
 
 
 def selectors(connection: Connection, erased: Erased, bits: tuple[int, int]) -> list[tuple[str, Selector]]:
