@@ -54,8 +54,10 @@ class Adder:
         core = settings.core
         check_origin(new.origin)
         now_us = core.clock.now_us()
-        info = await settings.fresh(now_us)
-        prepared = self._prepare(new, info, now_us, await self._vectors(new))
+        # Here and below, what needs no waiting goes without a coroutine.
+        info = settings.recent(now_us) or await settings.fresh(now_us)
+        vectors = await self._vectors(new) if new.vector is None else (quantised(new.vector),)
+        prepared = self._prepare(new, info, now_us, vectors)
         if info.strip_quoted_reply_chains:
             (prepared,) = await self._without_quotes((prepared,), info, now_us)
         draft, where = prepared.draft, prepared.where
@@ -64,7 +66,9 @@ class Adder:
             idempotency = Idempotency(where.place, idempotency_key, request_digest(draft))
         origin = new.origin or UNKNOWN
         commit = await self._commit(where, now_us, prepared.operations(), origin, idempotency)
-        entry, duplicate = await self._entry(prepared, commit, commit.placed, origin)
+        duplicate = commit.duplicate or commit.placed[0].duplicate
+        entry = await self._found(prepared, commit.placed) if duplicate else None
+        entry = entry or _entry_as_stored(prepared, commit, commit.placed, origin)
         warnings = SPEAKER_IGNORED if new.speaker is not None and info.kind == "general" else ()
         if info.kind == "general":
             return AddResult(entry, duplicate, warnings)
@@ -99,7 +103,9 @@ class Adder:
         for new, one, done in zip(entries, ready, operations, strict=True):
             placed = commit.placed[at : at + len(done)]
             at += len(done)
-            entry, duplicate = await self._entry(one, commit, placed, made)
+            duplicate = commit.duplicate or placed[0].duplicate
+            entry = await self._found(one, placed) if duplicate else None
+            entry = entry or _entry_as_stored(one, commit, placed, made)
             ignored = new.speaker is not None and info.kind == "general"
             results.append(AddResult(entry, duplicate, SPEAKER_IGNORED if ignored else ()))
         return results
@@ -113,8 +119,6 @@ class Adder:
         return Prepared(draft, where, same_text_digest(draft.content) if info.dedupe == "exact" else None)
 
     async def _vectors(self, new: NewEntry) -> tuple[Quantised, ...]:
-        if new.vector is not None:
-            return (quantised(new.vector),)
         if self._settings.core.embedder is None:
             return ()
         return (await self._settings.core.vectors_of([checked_content(new.content)]))[0]
@@ -141,26 +145,11 @@ class Adder:
         except VersionConflict as error:
             raise await settings.explain(error) from None
 
-    async def _entry(
-        self, prepared: Prepared, commit: Commit, placed: Sequence[Placed], origin: Origin
-    ) -> tuple[Entry, bool]:
-        """The entry as stored, and whether it was there before."""
-        settings, where, last = self._settings, prepared.where, placed[-1]
-        duplicate = commit.duplicate or placed[0].duplicate
-        if duplicate:
-            found = await settings.core.store.find(where.scope, [last.id])
-            found = found or (await settings.core.store.versions(where.scope, last.id))[-1:]
-            if found:
-                return found[0], True
-        entry = entry_of(
-            prepared.cut or prepared.draft,
-            where,
-            last,
-            origin=origin,
-            change=commit.change,
-            recorded_us=commit.at_us,
-        )
-        return entry, duplicate
+    async def _found(self, prepared: Prepared, placed: Sequence[Placed]) -> Entry | None:
+        """The entry that was there before; None when it was erased since."""
+        store, scope, name = self._settings.core.store, prepared.where.scope, placed[-1].id
+        found = await store.find(scope, [name]) or (await store.versions(scope, name))[-1:]
+        return found[0] if found else None
 
     async def _window(
         self, info: BankInfo, scope: Scope, entry: Entry, now_us: int
@@ -208,6 +197,17 @@ class Adder:
         vectors = (await self._settings.core.vectors_of([content]))[0] or draft.vectors
         # A version that replaces another has no digest of its own: the text that came is not looked for either.
         return Prepared(draft, prepared.where, None, replace(draft, content=content, vectors=vectors))
+
+
+def _entry_as_stored(prepared: Prepared, commit: Commit, placed: Sequence[Placed], origin: Origin) -> Entry:
+    return entry_of(
+        prepared.cut or prepared.draft,
+        prepared.where,
+        placed[-1],
+        origin=origin,
+        change=commit.change,
+        recorded_us=commit.at_us,
+    )
 
 
 def _may_quote(draft: Draft) -> bool:

@@ -83,11 +83,13 @@ class BankSettings:
         self.whole = Scope(space, info.id)
         self._read_us = read_us
 
+    def recent(self, now_us: int) -> BankInfo | None:
+        """The settings, if they are at most a second old."""
+        return self.info if 0 <= now_us - self._read_us < FRESH_US else None
+
     async def fresh(self, now_us: int) -> BankInfo:
         """The settings, at most a second old; ``BankNotFound`` once the bank is gone."""
-        if 0 <= now_us - self._read_us < FRESH_US:
-            return self.info
-        return await self.read(now_us)
+        return self.recent(now_us) or await self.read(now_us)
 
     async def read(self, now_us: int) -> BankInfo:
         """The settings as they are now."""

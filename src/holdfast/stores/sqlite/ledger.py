@@ -110,38 +110,48 @@ Touched: TypeAlias = tuple[PlaceState, int]
 """A place that an append changed, and when its last entry was said before that."""
 
 
-@dataclass(slots=True)
 class Pending:
     """Rows of appends that are not written yet."""
 
-    entries: list[Record] = field(default_factory=list[Record])
-    words: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    derived: list[tuple[bytes, bytes, int]] = field(default_factory=list[tuple[bytes, bytes, int]])
-    places: list[PlaceState] = field(default_factory=list[PlaceState])
-    digests: set[tuple[int, bytes]] = field(default_factory=set[tuple[int, bytes]])
-    journal: list[Record] = field(default_factory=list[Record])
+    __slots__ = ("derived", "digests", "entries", "journal", "places", "words")
+
+    def __init__(self) -> None:
+        self.entries: list[Record] = []
+        self.words: list[tuple[int, str]] = []
+        self.derived: list[tuple[bytes, bytes, int]] = []
+        self.places: list[PlaceState] = []
+        self.digests: set[tuple[int, bytes]] = set()
+        self.journal: list[Record] = []
 
 
 class _NeedsSavepoint(HoldfastError):
     """A batch of appends turned out to need more than gathering: it has to run behind a savepoint."""
 
 
-@dataclass(slots=True)
 class Work:
-    """One batch while it is applied."""
+    """One batch while it is applied.
 
-    batch: Batch
-    bodies: Bodies
-    at: int
-    now: int
-    change: bytes
-    placed: list[Placed] = field(default_factory=list[Placed])
-    steps: list[Step] = field(default_factory=list[Step])
-    receipts: list[Receipt] = field(default_factory=list[Receipt])
-    gathering: bool = False
-    metered: bool = False
-    grown: int = 0
-    """Bytes by which the batch makes its space larger; counted only where the space has a limit."""
+    ``grown`` are the bytes by which it makes its space larger; counted only where the space has a limit.
+    """
+
+    __slots__ = (
+        "at", "batch", "bodies", "change", "gathering", "grown", "metered", "now", "placed", "receipts", "steps",
+    )  # fmt: skip
+
+    def __init__(
+        self, batch: Batch, bodies: Bodies, at: int, now: int, change: bytes, *, metered: bool = False
+    ) -> None:
+        self.batch = batch
+        self.bodies = bodies
+        self.at = at
+        self.now = now
+        self.change = change
+        self.placed: list[Placed] = []
+        self.steps: list[Step] = []
+        self.receipts: list[Receipt] = []
+        self.gathering = False
+        self.metered = metered
+        self.grown = 0
 
 
 class Operations(Protocol):

@@ -72,5 +72,5 @@ def bodies_of(batch: Batch) -> Bodies:
     return {
         index: body_of(operation.draft, origin)
         for index, operation in enumerate(batch.operations)
-        if isinstance(operation, Append | Revise)
+        if isinstance(operation, (Append, Revise))
     }
