@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import textwrap
 import threading
 from pathlib import Path
 
 import pytest
 
-from holdfast.errors import HoldfastError, StoreReadOnly, StoreUnsupported
+import holdfast
+from holdfast.errors import HoldfastError, StoreDamaged, StoreReadOnly, StoreUnsupported
 from holdfast.model.scope import Scope
 from holdfast.model.window import Window
 from holdfast.stores.sqlite import SqliteStore
@@ -124,3 +127,55 @@ async def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pyt
     error = await refused(tmp_path / "m.db", "network_file_system")
     assert isinstance(error, StoreUnsupported)
     assert list(tmp_path.iterdir()) == []
+
+
+LEFT_BY_A_KILLED_PROCESS = """
+    import asyncio, os, sys, holdfast
+    async def main():
+        hf = await holdfast.open(sys.argv[1], worker="manual")
+        bank = await hf.banks.create("notes", kind="general")
+        for number in range(5):
+            await bank.add(f"tea {number}", key="alice")
+        os.kill(os.getpid(), 9)
+    asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def left(tmp_path: Path) -> Path:
+    path = tmp_path / "m.db"
+    await (await SqliteStore.open(path, clock=WallClock())).aclose()
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", textwrap.dedent(LEFT_BY_A_KILLED_PROCESS), str(path)
+    )
+    assert await child.wait() == -9
+    return path
+
+
+async def test_a_file_whose_log_was_removed_is_refused_until_it_is_put_back(left: Path) -> None:
+    log = left.with_name("m.db-wal")
+    aside = log.rename(left.with_name("aside"))
+    for readonly in (False, True):
+        error = await refused(left, "log_missing", readonly=readonly)
+        assert isinstance(error, StoreDamaged)
+    assert not log.exists()
+    aside.rename(log)
+    async with holdfast.open(left, worker="manual") as hf:
+        assert len(await (await hf.banks.get("notes")).list()) == 5
+
+
+async def test_without_its_log_and_the_index_of_it_a_file_is_what_it_was_before(left: Path) -> None:
+    """What the message says of going on: nothing tells any more that there was a log."""
+    for suffix in ("-wal", "-shm"):
+        left.with_name(f"m.db{suffix}").unlink()
+    async with holdfast.open(left, worker="manual") as hf:
+        assert await hf.banks.list() == []
+
+
+async def test_an_index_of_a_log_that_was_moved_into_the_file_is_no_hindrance(left: Path) -> None:
+    async with holdfast.open(left, worker="manual") as hf:
+        await hf.store.settle()
+        index = left.with_name("m.db-shm").read_bytes()
+    left.with_name("m.db-shm").write_bytes(index)
+    async with holdfast.open(left, worker="manual") as hf:
+        assert len(await (await hf.banks.get("notes")).list()) == 5

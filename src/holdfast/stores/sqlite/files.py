@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from holdfast.errors import (
     EmbedderMismatch,
     HoldfastError,
     StoreBusy,
+    StoreDamaged,
     StoreFailed,
     StoreReadOnly,
     StoreUnsupported,
@@ -47,6 +49,7 @@ _KIND: Final = (
     "select application_id, user_version, (select count(*) from sqlite_schema)"
     " from pragma_application_id, pragma_user_version"
 )
+_INDEX_HEAD: Final = 136
 _EMBEDDER: Final = "select value from meta where name='embedder'"
 _CLAIM: Final = "insert or ignore into meta values('embedder', ?)"
 
@@ -86,6 +89,25 @@ def file_system_of(path: Path, table: Path = Path("/proc/self/mounts")) -> str |
         if (place == mount or mount in place.parents) and depth >= best[0]:
             best = (depth, fields[2])
     return best[1]
+
+
+def refuse_lost_log(path: Path) -> None:
+    """Raise when the log of the file was removed while it held what the file does not: its index still tells.
+
+    Whoever closes a file in order removes the index first, so an index without a log was left by somebody else.
+    """
+    log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
+    if log.exists() or not index.is_file():
+        return
+    head = index.read_bytes()[:_INDEX_HEAD]
+    held = int.from_bytes(head[16:20], sys.byteorder)
+    moved = int.from_bytes(head[96:100], sys.byteorder)
+    if len(head) == _INDEX_HEAD and held > moved and not log.exists():
+        raise StoreDamaged(
+            f"{path} has lost its log: {log.name} is missing, with {held - moved} pages that the file does not have",
+            code="log_missing",
+            hint=f"put {log.name} back beside it, or restore a backup; to go on without it, remove {index.name}",
+        )
 
 
 def make_folder(path: Path) -> None:

@@ -32,6 +32,7 @@ from holdfast.stores.sqlite.files import (
     make_folder,
     prepare,
     put_away,
+    refuse_lost_log,
     refuse_network,
 )
 from holdfast.stores.sqlite.layout import DEFAULT, Layout
@@ -106,6 +107,7 @@ class SqliteStore:
 
     def _start(self, embedder: str | None) -> None:
         refuse_network(self._path)
+        refuse_lost_log(self._path)
         if not self._readonly:
             make_folder(self._path)
         was = identity_of(self._path)
