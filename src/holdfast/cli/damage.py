@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from holdfast.app import file_of
 from holdfast.cli.console import say
+from holdfast.cli.opening import File, Json
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.stores.sqlite.repair import RepairReport
 
-File: TypeAlias = Annotated[
-    str | None,
-    typer.Argument(help="A path or sqlite:///path; without it HOLDFAST_URL, else .holdfast/holdfast.db."),
-]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")]
 To: TypeAlias = Annotated[Path | None, typer.Option("--to", help="The new file; FILE.repaired without it.")]
-DEFAULT: Final = ".holdfast/holdfast.db"
 
 
 def check(file: File = None, *, as_json: Json = False) -> None:
@@ -84,12 +79,12 @@ def _as_object(path: Path, report: RepairReport) -> dict[str, object]:
 
 
 def path_of(file: str | None) -> Path:
-    """The file that an argument names, as ``holdfast.open`` would take it."""
-    given = file or os.environ.get("HOLDFAST_URL") or DEFAULT
-    scheme, separator, rest = given.partition("://")
-    if not separator:
-        return Path(given)
-    path = rest.partition("?")[0]
-    if scheme != "sqlite" or not path.startswith("/") or path == "/":
-        raise InvalidInput(f"{given} is no file", code="url_invalid", hint="give a path, or sqlite:///path")
-    return Path(path[1:])
+    """The file that an argument names, as ``holdfast.open`` takes it; below the working folder as seen from there."""
+    path, here = file_of(file), Path.cwd()
+    if path is None:
+        raise InvalidInput(
+            "a memory without a file cannot be damaged",
+            code="url_invalid",
+            hint="give a path, or sqlite:///path",
+        )
+    return path.relative_to(here) if path.is_relative_to(here) else path
